@@ -1,0 +1,176 @@
+"""Cancellation tokens: one side cancels, the other side asks, waits or is told.
+
+Beside these tokens the event loop's own cancellation works everywhere; a token is for code that holds no task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+
+from simulacra.clock import Timer, clock
+from simulacra.errors import ConfigurationError, OperationCancelledError
+
+Handler = Callable[[], object]
+
+
+class CancellationToken:
+    """What the cancelled side holds. Made by a `CancellationTokenSource`, or `empty()` for never."""
+
+    __slots__ = ("_cancelled", "_handlers")
+
+    def __init__(self) -> None:
+        self._cancelled = False
+        self._handlers: list[Handler] = []
+
+    @classmethod
+    def empty(cls) -> CancellationToken:
+        """A token that is never cancelled."""
+        return cls()
+
+    @property
+    def is_cancellation_requested(self) -> bool:
+        return self._cancelled
+
+    def once(self, event: str, handler: Handler) -> Callable[[], None]:
+        """Run `handler` when cancelled; at once if that has happened already.
+
+        Args:
+            event: Always `"cancel"`.
+            handler: Called without arguments, at most once.
+
+        Returns:
+            A function that takes the handler off again.
+
+        Raises:
+            ConfigurationError: The event is unknown.
+        """
+        _check_event(event)
+
+        if self._cancelled:
+            handler()
+        else:
+            self._handlers.append(handler)
+
+        return lambda: self.off("cancel", handler)
+
+    def off(self, event: str, handler: Handler) -> None:
+        """Take a handler off; an unknown one is ignored."""
+        _check_event(event)
+
+        if handler in self._handlers:
+            self._handlers.remove(handler)
+
+    def throw_if_cancellation_requested(self) -> None:
+        """Raise `OperationCancelledError` if the token is cancelled."""
+        if self._cancelled:
+            raise OperationCancelledError(self)
+
+    async def await_cancellation(self) -> None:
+        """Wait until the token is cancelled, then raise.
+
+        Raises:
+            OperationCancelledError: Always, once cancelled.
+        """
+        cancelled = anyio.Event()
+        unsubscribe = self.once("cancel", cancelled.set)
+
+        try:
+            await cancelled.wait()
+        finally:
+            unsubscribe()
+
+        raise OperationCancelledError(self)
+
+    def _cancel(self) -> None:
+        self._cancelled = True
+        handlers, self._handlers = self._handlers, []
+
+        for handler in handlers:
+            handler()
+
+
+class CancellationTokenSource:
+    """What the cancelling side holds."""
+
+    def __init__(self) -> None:
+        self.token = CancellationToken()
+        self._timer: Timer | None = None
+        self._links: list[Callable[[], None]] = []
+        self._disposed = False
+
+    @classmethod
+    def linked(cls, *tokens: CancellationToken) -> CancellationTokenSource:
+        """A source that is cancelled as soon as one of `tokens` is."""
+        source = cls()
+        source._links = [token.once("cancel", source.cancel) for token in tokens]
+
+        return source
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self.token.is_cancellation_requested
+
+    def cancel(self) -> None:
+        """Cancel the token; again, or after `dispose`, it does nothing."""
+        if not self._disposed and not self.is_cancelled:
+            self.token._cancel()  # noqa: SLF001 -- only a source may cancel its token
+
+    def cancel_after(self, seconds: float) -> None:
+        """Cancel by itself when `seconds` have passed."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+        self._timer = clock().call_later(seconds, self.cancel)
+
+    def once(self, event: str, handler: Handler) -> Callable[[], None]:
+        """As `CancellationToken.once`."""
+        return self.token.once(event, handler)
+
+    def off(self, event: str, handler: Handler) -> None:
+        """As `CancellationToken.off`."""
+        self.token.off(event, handler)
+
+    def dispose(self) -> None:
+        """Drop handlers, links and timer; a later `cancel()` does nothing."""
+        self._disposed = True
+        self.token._handlers.clear()  # noqa: SLF001 -- the handlers are this source's
+
+        for unlink in self._links:
+            unlink()
+
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+async def sleep(seconds: float, token: CancellationToken | None = None) -> None:
+    """Wait, or raise as soon as the token is cancelled.
+
+    Args:
+        seconds: How long, on the engine's clock.
+        token: What may end the wait.
+
+    Raises:
+        OperationCancelledError: The token is, or becomes, cancelled.
+    """
+    if token is None:
+        await clock().sleep(seconds)
+        return
+
+    token.throw_if_cancellation_requested()
+
+    with anyio.CancelScope() as scope:
+        unsubscribe = token.once("cancel", scope.cancel)
+
+        try:
+            await clock().sleep(seconds)
+        finally:
+            unsubscribe()
+
+    token.throw_if_cancellation_requested()
+
+
+def _check_event(event: str) -> None:
+    if event != "cancel":
+        raise ConfigurationError(f"unknown event {event!r}: a cancellation token announces 'cancel' only")

@@ -1,0 +1,126 @@
+"""The one seam for time and ids: wall clock, monotonic clock, sleeping, timers, identifiers.
+
+Everything in the engine that waits, stamps or names something asks `clock()`. Tests put another one in its place
+with `use_clock` (`simulacra.testing.FakeClock`), so that bounds and deadlines are asserted without waiting.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+import anyio
+import sniffio
+from anyio import CancelScope
+
+
+class Timer(Protocol):
+    """A callback that will run once, unless it is cancelled first."""
+
+    def cancel(self) -> None: ...
+
+
+class Clock:
+    """Real time. Subclass it to control time in tests."""
+
+    def __init__(self) -> None:
+        self._last_id = 0
+        self._lock = threading.Lock()
+
+    def now_ms(self) -> int:
+        """Wall-clock time in milliseconds since the epoch."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic(self) -> float:
+        """Seconds on a clock that never goes backwards; its zero means nothing."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait; a cancellation point even for zero seconds."""
+        await anyio.sleep(max(0.0, seconds))
+
+    def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
+        """Run `callback` on the current event loop after `seconds`, unless the timer is cancelled."""
+        if sniffio.current_async_library() == "asyncio":
+            import asyncio  # noqa: PLC0415 -- only one of the two loops is in use
+
+            return asyncio.get_running_loop().call_later(seconds, callback)
+
+        return _TrioTimer(seconds, callback)
+
+    def new_id(self) -> str:
+        """A UUID7: unique, and ordered by the time it was made, also within one millisecond (RFC 9562, method 1)."""
+        with self._lock:
+            self._last_id = max((self.now_ms() << 12), self._last_id + 1)
+            stamp = self._last_id
+
+        random = int.from_bytes(os.urandom(8), "big") >> 2
+        value = (stamp >> 12) << 80 | 0x7 << 76 | (stamp & 0xFFF) << 64 | 0b10 << 62 | random
+
+        return str(uuid.UUID(int=value & (1 << 128) - 1))
+
+
+class _TrioTimer:
+    """trio has no call_later; a system task that sleeps does the same."""
+
+    def __init__(self, seconds: float, callback: Callable[[], None]) -> None:
+        import trio  # noqa: PLC0415 -- only one of the two loops is in use
+
+        self._scope = trio.CancelScope()
+
+        async def wait() -> None:
+            with self._scope:
+                await trio.sleep(seconds)
+                callback()
+
+        trio.lowlevel.spawn_system_task(wait)
+
+    def cancel(self) -> None:
+        self._scope.cancel()
+
+
+_current = Clock()
+
+
+def clock() -> Clock:
+    """The clock in use."""
+    return _current
+
+
+@contextmanager
+def use_clock(replacement: Clock) -> Iterator[Clock]:
+    """Put another clock in place for the length of the block.
+
+    Args:
+        replacement: The clock that `clock()` returns inside the block.
+    """
+    global _current  # noqa: PLW0603 -- this is the seam
+    previous, _current = _current, replacement
+
+    try:
+        yield replacement
+    finally:
+        _current = previous
+
+
+@contextmanager
+def time_limit(seconds: float | None, *, shield: bool = False) -> Iterator[CancelScope]:
+    """Cancel what runs inside after `seconds`; look at `scope.cancelled_caught` afterwards.
+
+    Args:
+        seconds: The limit; `None` sets none.
+        shield: Keep cancellation from outside away from what runs inside.
+    """
+    with CancelScope(shield=shield) as scope:
+        timer = None if seconds is None else clock().call_later(seconds, scope.cancel)
+
+        try:
+            yield scope
+        finally:
+            if timer is not None:
+                timer.cancel()
