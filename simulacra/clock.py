@@ -6,6 +6,7 @@ with `use_clock` (`simulacra.testing.FakeClock`), so that bounds and deadlines a
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 import time
@@ -15,7 +16,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 import anyio
-import sniffio
+import anyio.lowlevel
 from anyio import CancelScope
 
 
@@ -46,10 +47,10 @@ class Clock:
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
         """Run `callback` on the current event loop after `seconds`, unless the timer is cancelled."""
-        if sniffio.current_async_library() == "asyncio":
-            import asyncio  # noqa: PLC0415 -- only one of the two loops is in use
+        loop = anyio.lowlevel.current_token().native_token
 
-            return asyncio.get_running_loop().call_later(seconds, callback)
+        if isinstance(loop, asyncio.AbstractEventLoop):
+            return loop.call_later(seconds, callback)
 
         return _TrioTimer(seconds, callback)
 
