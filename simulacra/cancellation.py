@@ -5,7 +5,9 @@ Beside these tokens the event loop's own cancellation works everywhere; a token 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Awaitable, Callable
+from typing import ParamSpec, Self, TypeVar
 
 import anyio
 
@@ -13,6 +15,9 @@ from simulacra.clock import Timer, clock
 from simulacra.errors import ConfigurationError, OperationCancelledError
 
 Handler = Callable[[], object]
+P = ParamSpec("P")
+T = TypeVar("T")
+logger = logging.getLogger("simulacra.cancellation")
 
 
 class CancellationToken:
@@ -88,11 +93,14 @@ class CancellationToken:
         handlers, self._handlers = self._handlers, []
 
         for handler in handlers:
-            handler()
+            try:
+                handler()
+            except Exception:  # a failing handler keeps the cancel from no other
+                logger.exception("a cancellation handler failed")
 
 
 class CancellationTokenSource:
-    """What the cancelling side holds."""
+    """What the cancelling side holds. As a context manager it is disposed at the end of the block."""
 
     def __init__(self) -> None:
         self.token = CancellationToken()
@@ -100,11 +108,22 @@ class CancellationTokenSource:
         self._links: list[Callable[[], None]] = []
         self._disposed = False
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.dispose()
+
     @classmethod
     def linked(cls, *tokens: CancellationToken) -> CancellationTokenSource:
-        """A source that is cancelled as soon as one of `tokens` is."""
+        """A source that is cancelled as soon as one of `tokens` is, or at once if one is already."""
         source = cls()
-        source._links = [token.once("cancel", source.cancel) for token in tokens]
+
+        for token in tokens:
+            source._links.append(token.once("cancel", source.cancel))
+
+        if source.is_cancelled:
+            source._release()
 
         return source
 
@@ -115,10 +134,14 @@ class CancellationTokenSource:
     def cancel(self) -> None:
         """Cancel the token; again, or after `dispose`, it does nothing."""
         if not self._disposed and not self.is_cancelled:
+            self._release()
             self.token._cancel()  # noqa: SLF001 -- only a source may cancel its token
 
     def cancel_after(self, seconds: float) -> None:
-        """Cancel by itself when `seconds` have passed."""
+        """Cancel by itself when `seconds` have passed; a later call replaces the time set by an earlier one."""
+        if self._disposed or self.is_cancelled:
+            return
+
         if self._timer is not None:
             self._timer.cancel()
 
@@ -136,12 +159,46 @@ class CancellationTokenSource:
         """Drop handlers, links and timer; a later `cancel()` does nothing."""
         self._disposed = True
         self.token._handlers.clear()  # noqa: SLF001 -- the handlers are this source's
+        self._release()
 
-        for unlink in self._links:
+    def _release(self) -> None:
+        """Leave nothing behind on other tokens or on the clock."""
+        links, self._links = self._links, []
+
+        for unlink in links:
             unlink()
 
         if self._timer is not None:
             self._timer.cancel()
+            self._timer = None
+
+
+async def cancellable(token: CancellationToken, fn: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Await `fn(...)`, but end it as soon as the token is cancelled.
+
+    Args:
+        token: What may end the work; no handler stays on it.
+        fn: An async function; its awaits are where it can be ended.
+        args: Arguments of `fn`.
+        kwargs: Keyword arguments of `fn`.
+
+    Returns:
+        What `fn` returned; also when the token was cancelled too late to end it.
+
+    Raises:
+        OperationCancelledError: The token was cancelled before, or ended the work.
+    """
+    token.throw_if_cancellation_requested()
+
+    with anyio.CancelScope() as scope:
+        unsubscribe = token.once("cancel", scope.cancel)
+
+        try:
+            return await fn(*args, **kwargs)
+        finally:
+            unsubscribe()
+
+    raise OperationCancelledError(token)
 
 
 async def sleep(seconds: float, token: CancellationToken | None = None) -> None:
@@ -158,16 +215,7 @@ async def sleep(seconds: float, token: CancellationToken | None = None) -> None:
         await clock().sleep(seconds)
         return
 
-    token.throw_if_cancellation_requested()
-
-    with anyio.CancelScope() as scope:
-        unsubscribe = token.once("cancel", scope.cancel)
-
-        try:
-            await clock().sleep(seconds)
-        finally:
-            unsubscribe()
-
+    await cancellable(token, clock().sleep, seconds)
     token.throw_if_cancellation_requested()
 
 

@@ -66,5 +66,5 @@ class Policy(ABC):
             OperationCancelledError: The token was cancelled before, while waiting, or while running.
         """
 
-    def attach(self, conversation: Conversation) -> None:
+    def attach(self, conversation: Conversation) -> None:  # noqa: B027 -- optional
         """Told of each conversation that uses it; again for the same one is harmless."""
