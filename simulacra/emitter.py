@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, ClassVar, Protocol, TypeVar
 
@@ -25,6 +26,18 @@ class Event:
 E = TypeVar("E", bound=Event)
 Listener = Callable[[Any], object]
 Unsubscribe = Callable[[], None]
+
+
+class _Subscription:
+    """One listener of one event. Each is its own, also when the same listener was subscribed twice."""
+
+    __slots__ = ("event", "is_spent", "listener", "once")
+
+    def __init__(self, event: type[Event], listener: Listener, *, once: bool) -> None:
+        self.event = event
+        self.listener = listener
+        self.once = once
+        self.is_spent = False
 
 
 class Observable(Protocol):
@@ -54,9 +67,9 @@ class Emitter:
         self._classes: Mapping[str, type[Event]] = {event.name: event for event in events}
         self._report = report
         self._bubble = bubble
-        self._listeners: list[tuple[type[Event], Listener]] = []
-        self._by_class: dict[type[Event], tuple[Listener, ...]] = {}
-        self._posted: list[tuple[Listener, Event]] = []
+        self._subscriptions: list[_Subscription] = []
+        self._by_class: dict[type[Event], tuple[_Subscription, ...]] = {}
+        self._posted: deque[tuple[Event, Callable[[], object]]] = deque()
         self._closed = False
         self.parent: Emitter | None = None
 
@@ -73,32 +86,23 @@ class Emitter:
         Raises:
             ConfigurationError: No event of that name is announced here.
         """
-        wanted = self._resolve(event)
-
-        if self._closed:
-            return lambda: None
-
-        entry = (wanted, listener)
-        self._listeners.append(entry)
-        self._by_class.clear()
-
-        return lambda: self._remove(entry)
+        return self._subscribe(event, listener, once=False)
 
     def once(self, event: type[E] | str, listener: Callable[[E], object]) -> Unsubscribe:
         """Subscribe to the next such event only."""
-
-        def first(emitted: E) -> object:
-            unsubscribe()
-
-            return listener(emitted)
-
-        unsubscribe = self.on(event, first)
-
-        return unsubscribe
+        return self._subscribe(event, listener, once=True)
 
     def off(self, event: type[Event] | str, listener: Listener) -> None:
         """Unsubscribe; an unknown listener is ignored."""
-        self._remove((self._resolve(event), listener))
+        if self._closed:
+            return
+
+        wanted = self._resolve(event)
+
+        for subscription in self._subscriptions:
+            if subscription.event is wanted and subscription.listener == listener:
+                self._remove(subscription)
+                return
 
     def wants(self, event: type[Event]) -> bool:
         """Whether anybody, here or among the ancestors, would hear such an event."""
@@ -119,42 +123,42 @@ class Emitter:
         if self._posted:
             await self.flush()
 
-        for listener in self._heard_here(type(event)):
-            await self._call(listener, event)
+        for subscription in self._heard_here(type(event)):
+            await self._call(subscription, event)
 
-        if self.parent is not None:
+        if self.parent is not None and not self._closed:
             await self.parent.emit_child(event)
 
     async def emit_child(self, event: Event) -> None:
         """Deliver a descendant's event as `child_event`, here and in every ancestor."""
-        if self._bubble is None:
+        if self._bubble is None or self._closed:
             return
 
         bubbled = self._bubble(event)
 
-        for listener in self._heard_here(type(bubbled)):
-            await self._call(listener, bubbled)
+        for subscription in self._heard_here(type(bubbled)):
+            await self._call(subscription, bubbled)
 
         if self.parent is not None:
             await self.parent.emit_child(event)
 
     def post(self, event: Event) -> None:
         """Deliver from a sync call: sync listeners now, async ones before the next event is emitted."""
-        for listener in self._heard_here(type(event)):
-            self._call_now(listener, event)
+        for subscription in self._heard_here(type(event)):
+            self._call_now(subscription, event)
 
-        if self.parent is not None:
+        if self.parent is not None and not self._closed:
             self.parent.post_child(event)
 
     def post_child(self, event: Event) -> None:
         """`emit_child`, from a sync call."""
-        if self._bubble is None:
+        if self._bubble is None or self._closed:
             return
 
         bubbled = self._bubble(event)
 
-        for listener in self._heard_here(type(bubbled)):
-            self._call_now(listener, bubbled)
+        for subscription in self._heard_here(type(bubbled)):
+            self._call_now(subscription, bubbled)
 
         if self.parent is not None:
             self.parent.post_child(event)
@@ -162,63 +166,110 @@ class Emitter:
     async def flush(self) -> None:
         """Call the async listeners of what was posted."""
         while self._posted:
-            listener, event = self._posted.pop(0)
-            await self._call(listener, event)
+            event, call = self._posted.popleft()
+
+            try:
+                await _settle(call())
+            except Exception as error:  # noqa: BLE001 -- a listener never breaks what it listens to
+                await self._failed(error, event)
 
     def close(self) -> None:
         """Drop every listener; later subscriptions and emissions do nothing."""
         self._closed = True
-        self._listeners.clear()
+        self._subscriptions.clear()
         self._by_class.clear()
         self._posted.clear()
 
-    def _resolve(self, event: type[Event] | str) -> type[Event]:
-        found = self._classes.get(event) if isinstance(event, str) else event
+    def _subscribe(self, event: type[Event] | str, listener: Listener, *, once: bool) -> Unsubscribe:
+        if self._closed:
+            return lambda: None
 
-        if found is None or (found is not Event and self._classes.get(found.name) is not found):
+        subscription = _Subscription(self._resolve(event), listener, once=once)
+        self._subscriptions.append(subscription)
+        self._by_class.clear()
+
+        return lambda: self._remove(subscription)
+
+    def _resolve(self, event: type[Event] | str) -> type[Event]:
+        if event is Event:
+            return Event
+
+        name = event if isinstance(event, str) else getattr(event, "name", None)
+        found = self._classes.get(name) if isinstance(name, str) else None
+
+        if found is None or (found is not event and not isinstance(event, str)):
             raise ConfigurationError(f"unknown event {event!r}; known events: {', '.join(sorted(self._classes))}")
 
         return found
 
-    def _heard_here(self, event: type[Event]) -> tuple[Listener, ...]:
+    def _heard_here(self, event: type[Event]) -> tuple[_Subscription, ...]:
         heard = self._by_class.get(event)
 
         if heard is None:
-            heard = tuple(listener for wanted, listener in self._listeners if wanted is event or wanted is Event)
+            heard = tuple(one for one in self._subscriptions if one.event is event or one.event is Event)
             self._by_class[event] = heard
 
         return heard
 
-    def _remove(self, entry: tuple[type[Event], Listener]) -> None:
-        if entry in self._listeners:
-            self._listeners.remove(entry)
+    def _remove(self, subscription: _Subscription) -> None:
+        if subscription in self._subscriptions:
+            self._subscriptions.remove(subscription)
             self._by_class.clear()
 
-    async def _call(self, listener: Listener, event: Event) -> None:
-        try:
-            outcome = listener(event)
+    def _take(self, subscription: _Subscription) -> bool:
+        """Whether the listener is to be called; one for a single event takes itself off first."""
+        if subscription.once:
+            if subscription.is_spent:
+                return False
 
-            if inspect.isawaitable(outcome):
-                await outcome
-        except Exception as error:  # noqa: BLE001 -- a listener never breaks what it listens to
-            await self._failed(error, event)
+            subscription.is_spent = True
+            self._remove(subscription)
 
-    def _call_now(self, listener: Listener, event: Event) -> None:
-        if inspect.iscoroutinefunction(listener):
-            self._posted.append((listener, event))
+        return True
+
+    async def _call(self, subscription: _Subscription, event: Event) -> None:
+        if not self._take(subscription):
             return
 
         try:
-            outcome = listener(event)
+            outcome = subscription.listener(event)
+
+            if outcome is not None:
+                await _settle(outcome)
+        except Exception as error:  # noqa: BLE001 -- a listener never breaks what it listens to
+            await self._failed(error, event)
+
+    def _call_now(self, subscription: _Subscription, event: Event) -> None:
+        if not self._take(subscription):
+            return
+
+        if inspect.iscoroutinefunction(subscription.listener):
+            self._posted.append((event, lambda: subscription.listener(event)))
+            return
+
+        try:
+            outcome = subscription.listener(event)
         except Exception as error:  # noqa: BLE001 -- a listener never breaks what it listens to
             failure = error
-            self._posted.append((lambda _: self._failed(failure, event), event))
+            _log(failure, event)
+            self._posted.append((event, lambda: self._report_failure(failure, event)))
         else:
             if inspect.isawaitable(outcome):
-                self._posted.append((lambda _: outcome, event))
+                self._posted.append((event, lambda: outcome))
 
     async def _failed(self, error: Exception, event: Event) -> None:
-        logger.error("event=<%s> | listener failed", event.name, exc_info=error)
+        _log(error, event)
+        await self._report_failure(error, event)
 
+    async def _report_failure(self, error: Exception, event: Event) -> None:
         if event.name != "lifecycle_error":
             await self._report(error, event.name)
+
+
+def _log(error: Exception, event: Event) -> None:
+    logger.error("event=<%s> | listener failed", event.name, exc_info=error)
+
+
+async def _settle(outcome: object) -> None:
+    if inspect.isawaitable(outcome):
+        await outcome

@@ -7,6 +7,7 @@ become JSON and come back is `simulacra.serialization`'s affair, identity and or
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
@@ -47,25 +48,53 @@ def clean_text(text: str) -> str:
 
 
 def clean_json(value: Any) -> Any:
-    """`clean_text` for every text inside a JSON value, keys included; containers are made anew."""
+    """`clean_text` for every text inside a JSON value, keys included; containers are made anew.
+
+    Args:
+        value: JSON values; bytes are let through, storage writes them as tagged base64.
+
+    Raises:
+        ValueError: There is something in it that no JSON document can hold.
+    """
+    if value is None or isinstance(value, bool | int | bytes):
+        return value
+
     if isinstance(value, str):
         return clean_text(value)
 
     if isinstance(value, dict):
-        return {clean_json(key): clean_json(item) for key, item in value.items()}
+        return {_clean_key(key): clean_json(item) for key, item in value.items()}
 
     if isinstance(value, list | tuple):
         return [clean_json(item) for item in value]
 
-    return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+
+    raise ValueError(f"{value!r:.100} is no JSON value")
+
+
+def _clean_key(key: Any) -> str:
+    if isinstance(key, str):
+        return clean_text(key)
+
+    raise ValueError(f"a JSON object has texts as keys, not {key!r:.100}")
 
 
 def _clean_input(value: Any) -> Any:
     return clean_text(value) if isinstance(value, str) else value
 
 
+def _refuse_text(value: Any) -> Any:
+    if isinstance(value, str):
+        raise ValueError("bytes are expected; base64 text has to be valid, and decoded first")  # noqa: TRY004 -- pydantic reports ValueError
+
+    return value
+
+
 Text: TypeAlias = Annotated[str, BeforeValidator(_clean_input)]
-Params: TypeAlias = Annotated[dict[str, Any], BeforeValidator(clean_json)]
+Bytes: TypeAlias = Annotated[bytes, BeforeValidator(_refuse_text)]
+JsonObject: TypeAlias = Annotated[dict[str, Any], BeforeValidator(clean_json)]
 
 _VALUE = ConfigDict(extra="forbid")
 
@@ -79,8 +108,8 @@ class TextContent:
     type: Literal["text"] = "text"
     id: str | None = None
     timestamp: int | None = None
-    extended: dict[str, Any] | None = None
-    unknown: dict[str, Any] | None = None
+    extended: JsonObject | None = None
+    unknown: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True, config=_VALUE)
@@ -89,16 +118,16 @@ class MediaContent:
 
     _: dataclasses.KW_ONLY
     kind: MediaKind
-    media_type: str
-    data: bytes | None = None
+    media_type: Text
+    data: Bytes | None = None
     url: Text | None = None
-    file_id: str | None = None
+    file_id: Text | None = None
     name: Text | None = None
     type: Literal["media"] = "media"
     id: str | None = None
     timestamp: int | None = None
-    extended: dict[str, Any] | None = None
-    unknown: dict[str, Any] | None = None
+    extended: JsonObject | None = None
+    unknown: JsonObject | None = None
 
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:
@@ -121,8 +150,8 @@ class ThinkingContent:
     type: Literal["thinking"] = "thinking"
     id: str | None = None
     timestamp: int | None = None
-    extended: dict[str, Any] | None = None
-    unknown: dict[str, Any] | None = None
+    extended: JsonObject | None = None
+    unknown: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True, config=_VALUE)
@@ -130,15 +159,15 @@ class ToolContent:
     """A tool call. `error` says why its arguments could not be read; then `params` is empty and it is never run."""
 
     _: dataclasses.KW_ONLY
-    tool_request_id: str
-    tool: str
-    params: Params = dataclasses.field(default_factory=dict)
-    error: str | None = None
+    tool_request_id: Text
+    tool: Text
+    params: JsonObject = dataclasses.field(default_factory=dict)
+    error: Text | None = None
     type: Literal["tool"] = "tool"
     id: str | None = None
     timestamp: int | None = None
-    extended: dict[str, Any] | None = None
-    unknown: dict[str, Any] | None = None
+    extended: JsonObject | None = None
+    unknown: JsonObject | None = None
 
 
 class ToolSuccessResult(BaseModel):
@@ -148,6 +177,8 @@ class ToolSuccessResult(BaseModel):
     __pydantic_extra__: dict[str, JsonValue] = Field(init=False)
 
     result: Literal[True] = True
+
+    _clean = model_validator(mode="before")(clean_json)
 
 
 class ToolErrorResult(BaseModel):
@@ -159,6 +190,8 @@ class ToolErrorResult(BaseModel):
     result: Literal[False] = False
     message: Text
     error: JsonValue = None
+
+    _clean = model_validator(mode="before")(clean_json)
 
 
 def _result_kind(value: Any) -> str:
@@ -178,15 +211,15 @@ class ToolResultContent:
     """The answer to one tool call; `content` carries what JSON cannot: media, or text beside the result."""
 
     _: dataclasses.KW_ONLY
-    tool_request_id: str
-    tool: str
+    tool_request_id: Text
+    tool: Text
     result: ToolResult
     content: tuple[Annotated[TextContent | MediaContent, Field(discriminator="type")], ...] = ()
     type: Literal["tool_result"] = "tool_result"
     id: str | None = None
     timestamp: int | None = None
-    extended: dict[str, Any] | None = None
-    unknown: dict[str, Any] | None = None
+    extended: JsonObject | None = None
+    unknown: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True, config=_VALUE)
@@ -194,20 +227,20 @@ class RawContent:
     """Vendor output the engine has no word for: the JSON text of the part, sent back only to vendors that know it."""
 
     _: dataclasses.KW_ONLY
-    model_kind: str
+    model_kind: Text
     data: Text
     type: Literal["raw"] = "raw"
     id: str | None = None
     timestamp: int | None = None
-    extended: dict[str, Any] | None = None
-    unknown: dict[str, Any] | None = None
+    extended: JsonObject | None = None
+    unknown: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True, config=_VALUE)
 class UnknownContent:
     """A block of a newer version of the engine; it survives load and save and is never sent."""
 
-    data: dict[str, Any]
+    data: JsonObject
 
     @property
     def type(self) -> str:
@@ -266,7 +299,7 @@ class Usage:
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
     reasoning_tokens: int | None = None
-    unknown: dict[str, Any] | None = None
+    unknown: JsonObject | None = None
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -308,7 +341,7 @@ class UserMessage:
     role: Literal["user"] = "user"
     id: str | None = None
     timestamp: int | None = None
-    unknown: dict[str, Any] | None = None
+    unknown: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True, config=_VALUE)
@@ -322,10 +355,10 @@ class AssistantMessage:
     timestamp: int | None = None
     status: MessageStatus = "complete"
     stop_reason: StopReason | None = None
-    stop_details: str | None = None
-    model: str | None = None
+    stop_details: Text | None = None
+    model: Text | None = None
     usage: Usage | None = None
-    unknown: dict[str, Any] | None = None
+    unknown: JsonObject | None = None
 
     @property
     def text(self) -> str:
@@ -347,7 +380,7 @@ class CheckpointState:
     _: dataclasses.KW_ONLY
     message_id: str
     summary: Text
-    unknown: dict[str, Any] | None = None
+    unknown: JsonObject | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

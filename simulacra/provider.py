@@ -34,6 +34,9 @@ class RequestOptions(BaseModel):
         first_event_timeout: Seconds to the first event of an attempt; `None` sets no limit.
         idle_timeout: Seconds between two chunks of a stream, vendor pings included; `None` sets no limit.
         total_timeout: Seconds for the whole turn, retries included; `None` sets no limit.
+
+    Raises:
+        ConfigurationError: An option has a value it cannot take.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -46,6 +49,12 @@ class RequestOptions(BaseModel):
     idle_timeout: float | None = Field(default=120.0, gt=0)
     total_timeout: float | None = Field(default=None, gt=0)
 
+    def __init__(self, /, **options: Any) -> None:
+        try:
+            super().__init__(**options)
+        except ValidationError as error:
+            raise ConfigurationError(f"request options: {error}") from error
+
     def updated(self, **changes: Any) -> RequestOptions:
         """A copy with keys added or replaced; `None` removes an extra key and switches a known one off.
 
@@ -54,12 +63,8 @@ class RequestOptions(BaseModel):
         """
         merged = {**dict(self), **changes}
         known = type(self).model_fields
-        kept = {key: value for key, value in merged.items() if value is not None or key in known}
 
-        try:
-            return RequestOptions(**kept)
-        except ValidationError as error:
-            raise ConfigurationError(f"request options: {error}") from error
+        return RequestOptions(**{key: value for key, value in merged.items() if value is not None or key in known})
 
     @property
     def extra(self) -> Mapping[str, Any]:
@@ -179,7 +184,23 @@ class ModelProvider(ABC):
 
     def clone(self) -> Self:
         """A provider of its own that shares the SDK client; changing one's options never changes the other's."""
-        return copy.copy(self)
+        twin = copy.copy(self)
+
+        for name, value in vars(twin).items():
+            setattr(twin, name, _copy_containers(value))
+
+        return twin
+
+
+def _copy_containers(value: Any) -> Any:
+    """Plain containers made anew at every depth; everything else, SDK clients above all, is shared."""
+    if type(value) is dict:
+        return {key: _copy_containers(item) for key, item in value.items()}
+
+    if type(value) is list:
+        return [_copy_containers(item) for item in value]
+
+    return set(value) if type(value) is set else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

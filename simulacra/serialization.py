@@ -2,7 +2,8 @@
 
 Fields and block types of a newer version are carried in `unknown` and `UnknownContent`, so a file that was read and
 written again has lost nothing. Bytes travel as base64: plainly in `MediaContent.data`, tagged `{"$bytes": ...}`
-inside `extended` and other free-form values.
+inside `extended` and other free-form values; an object that happens to look like a tag travels inside
+`{"$object": ...}`. Tool results hold no bytes and travel as they are.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from pydantic import BaseModel, TypeAdapter
 
 from simulacra.messages import BLOCK_TYPES, AssistantMessage, Message, UnknownContent, Usage, UserMessage
 
+_BYTES = "$bytes"
+_OBJECT = "$object"
 _ROLES: dict[str, type[Any]] = {"user": UserMessage, "assistant": AssistantMessage}
 
 
@@ -26,7 +29,7 @@ def dump_message(message: Message) -> dict[str, Any]:
     return _dump_fields(message)
 
 
-def load_message(data: Mapping[str, Any]) -> Message:
+def load_message(data: Any) -> Message:
     """A message from JSON values.
 
     Args:
@@ -35,8 +38,8 @@ def load_message(data: Mapping[str, Any]) -> Message:
     Raises:
         pydantic.ValidationError: Something is wrong; the error names the path.
     """
-    owner = _ROLES.get(str(data.get("role")))
-    fields = dict(data) if owner is None else _load_fields(owner, data)
+    owner = _ROLES.get(str(data.get("role"))) if isinstance(data, Mapping) else None
+    fields = data if owner is None else _load_fields(owner, data)
     message: Message = _message_adapter().validate_python(fields)
 
     return message
@@ -75,9 +78,7 @@ def _dump_fields(value: Any) -> dict[str, Any]:
         if item is not None and field.name != "unknown":
             fields[field.name] = _dump_value(item)
 
-    unknown: dict[str, Any] = _dump_value(value.unknown or {})
-
-    return fields | unknown
+    return fields | {key: _dump_value(item) for key, item in (value.unknown or {}).items()}
 
 
 def _dump_value(value: Any) -> Any:
@@ -85,21 +86,23 @@ def _dump_value(value: Any) -> Any:
         return _dump_value(value.data)
 
     if isinstance(value, BaseModel):
-        return _dump_value(value.model_dump(exclude_unset=False))
+        return value.model_dump()
 
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = _dump_fields(value)
 
         if getattr(value, "type", None) == "media" and "data" in fields:
-            fields["data"] = fields["data"]["$bytes"]
+            fields["data"] = fields["data"][_BYTES]
 
         return fields
 
     if isinstance(value, bytes):
-        return {"$bytes": base64.b64encode(value).decode("ascii")}
+        return {_BYTES: base64.b64encode(value).decode("ascii")}
 
     if isinstance(value, Mapping):
-        return {key: _dump_value(item) for key, item in value.items()}
+        dumped = {key: _dump_value(item) for key, item in value.items()}
+
+        return {_OBJECT: dumped} if _looks_tagged(value) else dumped
 
     if isinstance(value, list | tuple):
         return [_dump_value(item) for item in value]
@@ -110,19 +113,23 @@ def _dump_value(value: Any) -> Any:
 def _load_fields(owner: type[Any], data: Mapping[str, Any]) -> dict[str, Any]:
     """Split `data` into the fields `owner` has and the ones it does not know yet."""
     known = _field_names(owner) - {"unknown"}
-    fields = {key: _load_value(item) for key, item in data.items() if key in known}
+    fields = {key: _load_field(key, item) for key, item in data.items() if key in known}
     unknown = {key: _load_value(item) for key, item in data.items() if key not in known}
-
-    if isinstance(data.get("content"), list | tuple):
-        fields["content"] = tuple(_load_block(item) for item in data["content"])
-
-    if isinstance(data.get("usage"), Mapping):
-        fields["usage"] = _load_fields(Usage, data["usage"])
 
     if unknown:
         fields["unknown"] = unknown
 
     return fields
+
+
+def _load_field(name: str, value: Any) -> Any:
+    if name == "content" and isinstance(value, list | tuple):
+        return tuple(_load_block(item) for item in value)
+
+    if name == "usage" and isinstance(value, Mapping):
+        return _load_fields(Usage, value)
+
+    return value if name == "result" else _load_value(value)
 
 
 def _load_block(data: Any) -> Any:
@@ -137,15 +144,22 @@ def _load_block(data: Any) -> Any:
     fields = _load_fields(owner, data)
 
     if data.get("type") == "media" and isinstance(data.get("data"), str):
-        fields["data"] = base64.b64decode(data["data"], validate=True)
+        fields["data"] = _decode(data["data"])
 
     return fields
 
 
 def _load_value(value: Any) -> Any:
     if isinstance(value, Mapping):
-        if value.keys() == {"$bytes"} and isinstance(value["$bytes"], str):
-            return base64.b64decode(value["$bytes"])
+        if _looks_tagged(value):
+            tagged = value.get(_OBJECT)
+
+            if isinstance(tagged, Mapping):
+                return {key: _load_value(item) for key, item in tagged.items()}
+
+            decoded = _decode(value.get(_BYTES))
+
+            return decoded if isinstance(decoded, bytes) else dict(value)
 
         return {key: _load_value(item) for key, item in value.items()}
 
@@ -153,3 +167,15 @@ def _load_value(value: Any) -> Any:
         return [_load_value(item) for item in value]
 
     return value
+
+
+def _looks_tagged(value: Mapping[str, Any]) -> bool:
+    return len(value) == 1 and (_BYTES in value or _OBJECT in value)
+
+
+def _decode(value: Any) -> Any:
+    """Base64 text as bytes; what is none comes back as it is, for validation to refuse it by name and place."""
+    try:
+        return base64.b64decode(value, validate=True)
+    except (ValueError, TypeError):
+        return value

@@ -17,6 +17,7 @@ from simulacra.messages import (
     ThinkingContent,
     ToolContent,
     Usage,
+    clean_text,
 )
 from simulacra.streaming.deltas import (
     ContentExtended,
@@ -93,8 +94,8 @@ class Fold:
                 return started
             case ToolCallStart(index, tool_request_id, tool):
                 started = self._start("tool", index)
-                started[0].block.tool_request_id = tool_request_id
-                started[0].block.tool = tool
+                started[0].block.tool_request_id = clean_text(tool_request_id)
+                started[0].block.tool = clean_text(tool)
                 return started
             case MediaDelta(index, media_type, data):
                 changes = [] if index in self._by_index else self._start("media", index)
@@ -200,9 +201,11 @@ class Fold:
         if block is None:
             return []
 
+        rest = block.flush()
         block.finish(self.timestamp, self.model_kind)
+        complete = Change("complete", block)
 
-        return [Change("complete", block)]
+        return [Change("update", block, rest), complete] if rest else [complete]
 
     def _close(self, stop_reason: StopReason, stop_details: str | None) -> None:
         has_call = any(block.type == "tool" for block in self.blocks)

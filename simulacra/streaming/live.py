@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import re
+from contextlib import suppress
 from typing import Any, Literal
 
 from pydantic_core import from_json
@@ -22,6 +23,14 @@ from simulacra.messages import (
 LiveType = Literal["text", "thinking", "tool", "media", "raw"]
 ECHO_LIMIT = 500
 _HIGH_SURROGATES = range(0xD800, 0xDC00)
+# Group 1 is an escape that stays: a surrogate pair, any other escape, or a first half at the very end, which may yet
+# get its second half.
+_ESCAPE = re.compile(
+    r"(\\u[dD][89abAB][0-9a-fA-F]{2}(?:\\u[dD][c-fC-F][0-9a-fA-F]{2}|(?=(?:\\(?:u[0-9a-fA-F]{0,3})?)?\Z))"
+    r"|\\(?!u[dD][89a-fA-F][0-9a-fA-F]{2}).)"
+    r"|\\u[dD][89a-fA-F][0-9a-fA-F]{2}",
+    re.DOTALL,
+)
 
 
 class LiveContent:
@@ -67,7 +76,7 @@ class LiveContent:
 
     def partial_params(self) -> dict[str, Any]:
         """What can be read of a call's arguments so far; never raises, never shows half an escape."""
-        text = self.text
+        text = mend_escapes(self.text)
 
         try:
             value = from_json(text)
@@ -98,6 +107,15 @@ class LiveContent:
 
         return text
 
+    def flush(self) -> str:
+        """Append what was held back and return it: half a character whose other half never came."""
+        text, self._held = clean_text(self._held), ""
+
+        if text:
+            self.pieces.append(text)
+
+        return text
+
     def push_media(self, data: bytes) -> None:
         self._media.append(data)
 
@@ -107,9 +125,6 @@ class LiveContent:
     def finish(self, timestamp: int, model_kind: str) -> AssistantContent:
         """The final value; made once."""
         if self.value is None:
-            if self._held:
-                self.pieces.append(clean_text(self._held))
-
             self.value = self._build(self.text, timestamp, model_kind)
 
         return self.value
@@ -132,7 +147,8 @@ class LiveContent:
             case "thinking":
                 return ThinkingContent(text, redacted=self.redacted, timestamp=timestamp, extended=extended)
             case "raw":
-                return RawContent(model_kind=model_kind, data=text, timestamp=timestamp, extended=extended)
+                data = mend_escapes(text)
+                return RawContent(model_kind=model_kind, data=data, timestamp=timestamp, extended=extended)
             case "media":
                 return MediaContent(
                     kind=media_kind(self.media_type),
@@ -184,11 +200,12 @@ def parse_arguments(text: str) -> tuple[dict[str, Any], str | None]:
 
     try:
         value = _read_json(text)
-
-        if isinstance(value, str):  # JSON text inside one JSON string is unwrapped once
-            value = _read_json(value)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         return {}, f"the arguments are no valid JSON ({error}): {text[:ECHO_LIMIT]}"
+
+    if isinstance(value, str):  # JSON text inside one JSON string is unwrapped once
+        with suppress(ValueError):
+            value = _read_json(value)
 
     if isinstance(value, dict):
         return value, None
@@ -197,17 +214,12 @@ def parse_arguments(text: str) -> tuple[dict[str, Any], str | None]:
 
 
 def _read_json(text: str) -> Any:
-    try:
-        return from_json(text, allow_inf_nan=False)
-    except ValueError as error:
-        if "surrogate" not in str(error):
-            raise
-
-    return clean_json(json.loads(text, parse_constant=_refuse_constant))
+    return clean_json(from_json(mend_escapes(text), allow_inf_nan=False))
 
 
-def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON value")
+def mend_escapes(text: str) -> str:
+    """Replace escapes of lone surrogates, which the parser refuses, by the escape of U+FFFD."""
+    return _ESCAPE.sub(lambda match: match[1] or r"\ufffd", text) if r"\u" in text else text
 
 
 def _json_name(value: Any) -> str:
