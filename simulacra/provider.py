@@ -87,7 +87,7 @@ class RequestObserver(Protocol):
         ...
 
     async def response(self, data: Any) -> None:
-        """Told the vendor's whole answer, at the end."""
+        """Told the vendor's whole answer, before the closing event is yielded: nothing is pulled after that one."""
         ...
 
 

@@ -1,0 +1,142 @@
+"""What a turn says while it goes: builds an event only when somebody hears it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from simulacra.events import (
+    ContentComplete,
+    ContentStart,
+    ContentUpdate,
+    ConversationState,
+    HistoryChange,
+    MessageComplete,
+    MessageStart,
+    MessageUpdate,
+    PromptSend,
+    RawResponse,
+    RequestError,
+    RequestSuccess,
+    ResponseCancelled,
+    StateChange,
+)
+from simulacra.messages import AssistantMessage, Usage, UserMessage
+from simulacra.streaming import Change, Fold
+
+if TYPE_CHECKING:
+    from simulacra.dialog.run import Run
+
+
+class Announcer:
+    """Announces the events of one turn.
+
+    Args:
+        run: Whose listeners and consumer hear them.
+        request_id: The turn's id, on every event.
+    """
+
+    def __init__(self, run: Run, request_id: str) -> None:
+        self.has_started = False
+        self._run = run
+        self._core = run.core
+        self._about: dict[str, Any] = {"conversation": run.core.conversation, "request_id": request_id}
+        self._conversation = run.core.conversation
+        self._request_id = request_id
+
+    async def state(self, current: ConversationState, before: Callable[[], None] | None = None) -> None:
+        """Change the state, do what must be done `before` it is announced, announce it."""
+        previous = None if self._core.state == "disposed" else self._core.move_to(current)
+
+        if before is not None:
+            before()
+
+        if previous is not None:
+            await self._run.emit(StateChange(previous=previous, current=current, **self._about))
+
+    async def prompt_send(self, message: UserMessage) -> None:
+        await self._run.emit(PromptSend(message=message, **self._about))
+
+    async def message_start(self, fold: Fold) -> None:
+        self.has_started = True
+        await self._run.emit(
+            MessageStart(
+                message=_empty(fold),
+                usage=fold.usage,
+                provider_message_id=fold.provider_message_id,
+                model=fold.model,
+                **self._about,
+            )
+        )
+
+    async def message_update(self, fold: Fold) -> None:
+        if self.has_started and self._run.wants(MessageUpdate):
+            await self._run.emit(MessageUpdate(message=_empty(fold), usage=fold.usage, **self._about))
+
+    async def change(self, change: Change, fold: Fold) -> None:
+        """Announce what an event did to a block; on the per-delta path."""
+        kind, block, delta = change
+
+        if kind == "update":
+            if self._run.wants(ContentUpdate):
+                await self._run.emit(
+                    ContentUpdate(
+                        conversation=self._conversation,
+                        request_id=self._request_id,
+                        index=block.index,
+                        delta=delta,
+                        content=block,
+                        usage=fold.usage,
+                    )
+                )
+
+            block.delivered = len(block.pieces)
+        elif kind == "start":
+            if self._run.wants(ContentStart):
+                await self._run.emit(ContentStart(index=block.index, content=block, usage=fold.usage, **self._about))
+        elif self._run.wants(ContentComplete):
+            assert block.value is not None
+            await self._run.emit(
+                ContentComplete(index=block.index, content=block.value, usage=fold.usage, **self._about)
+            )
+
+    async def raw_response(self, data: Any) -> None:
+        await self._run.emit(RawResponse(data=data, **self._about))
+
+    async def request_success(self, inputs: tuple[UserMessage, ...], metadata: Mapping[str, Any]) -> None:
+        await self._run.emit(RequestSuccess(message=newest(inputs), metadata=metadata, **self._about))
+
+    async def request_error(
+        self, inputs: tuple[UserMessage, ...], error: Exception, metadata: Mapping[str, Any], usage: Usage
+    ) -> None:
+        await self._run.emit(
+            RequestError(message=newest(inputs), error=error, metadata=metadata, usage=usage, **self._about)
+        )
+
+    async def response_cancelled(self, message: AssistantMessage | None, usage: Usage) -> None:
+        await self._run.emit(ResponseCancelled(message=message, usage=usage, **self._about))
+
+    async def history_append(self, message_ids: tuple[str, ...]) -> None:
+        if message_ids:
+            await self._run.emit(
+                HistoryChange(reason="append", message_ids=message_ids, seq=self._core.journal.head, **self._about)
+            )
+
+    async def message_complete(self, message: AssistantMessage) -> None:
+        await self._run.emit(
+            MessageComplete(
+                message=message,
+                usage=message.usage or Usage(),
+                stop_reason=message.stop_reason or "other",
+                stop_details=message.stop_details,
+                **self._about,
+            )
+        )
+
+
+def newest(inputs: tuple[UserMessage, ...]) -> UserMessage | None:
+    return inputs[-1] if inputs else None
+
+
+def _empty(fold: Fold) -> AssistantMessage:
+    return AssistantMessage((), id=fold.message_id, timestamp=fold.timestamp, model=fold.model, usage=fold.usage)

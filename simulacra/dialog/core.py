@@ -1,0 +1,248 @@
+"""The moving parts of one conversation, shared by the conversation, its turns and whoever drives them."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import ValidationError
+
+from simulacra.dialog.floor import Floor, QueuedInput, WhenBusy
+from simulacra.emitter import Emitter, Event
+from simulacra.errors import ConfigurationError, InvalidStateError
+from simulacra.events import (
+    CONVERSATION_EVENTS,
+    ChildEvent,
+    ConversationState,
+    HistoryChange,
+    HistoryChangeReason,
+    InputDropped,
+    InputQueued,
+    InputSent,
+    LifecycleError,
+)
+from simulacra.journal import EntryDraft, Journal
+from simulacra.messages import Content, TextContent, UnknownContent, UserContent, UserMessage
+from simulacra.policies import Policy
+from simulacra.provider import ModelProvider, RequestOptions
+from simulacra.tokens import TokenCounter
+from simulacra.tools import ToolClass, ToolRunner, check_toolkit
+from simulacra.transformers import ContextTransformer
+
+if TYPE_CHECKING:
+    from simulacra.checkpoints import SummarizationStrategy
+    from simulacra.conversation import Conversation
+    from simulacra.dialog.run import Driver, Run
+
+logger = logging.getLogger("simulacra.conversation")
+
+C = TypeVar("C", bound=Content)
+
+_LEGAL: Mapping[ConversationState, frozenset[ConversationState]] = {
+    "idle": frozenset({"awaiting_response", "disposed"}),
+    "awaiting_response": frozenset({"streaming_response", "stopping", "idle", "disposed"}),
+    "streaming_response": frozenset({"stopping", "idle", "disposed"}),
+    "stopping": frozenset({"idle", "disposed"}),
+    "disposed": frozenset(),
+}
+
+
+class Settings:
+    """What a conversation asks with; read when a turn starts."""
+
+    def __init__(
+        self,
+        provider: ModelProvider,
+        policy: Policy,
+        transformer: ContextTransformer,
+        strategy: SummarizationStrategy,
+        *,
+        options: RequestOptions,
+    ) -> None:
+        self.provider = provider
+        self.policy = policy
+        self.transformer = transformer
+        self.strategy = strategy
+        self.options = options
+        self.system: str | None = None
+        self.counter = TokenCounter()
+        self._toolkit: tuple[type[ToolClass], ...] = ()
+        self._runner: ToolRunner | None = None
+
+    @property
+    def toolkit(self) -> tuple[type[ToolClass], ...]:
+        return self._toolkit
+
+    @toolkit.setter
+    def toolkit(self, tools: Sequence[type[ToolClass]]) -> None:
+        self._toolkit = check_toolkit(tools)
+        self._runner = None
+
+    @property
+    def runner(self) -> ToolRunner:
+        """Runs the toolkit's tools; its definitions are built once per toolkit."""
+        if self._runner is None:
+            self._runner = ToolRunner(self._toolkit)
+
+        return self._runner
+
+
+class Core:
+    """State, journal, listeners and floor of one conversation.
+
+    Args:
+        conversation: Whose parts these are; named by every event.
+        conversation_id: Its id, also the journal's.
+        settings: What it asks with.
+        when_busy: What becomes of inputs while the floor is taken.
+    """
+
+    def __init__(
+        self, conversation: Conversation, conversation_id: str, settings: Settings, *, when_busy: WhenBusy
+    ) -> None:
+        self.conversation = conversation
+        self.id = conversation_id
+        self.settings = settings
+        self.state: ConversationState = "idle"
+        self.journal = Journal(conversation_id)
+        self.floor = Floor(self, when_busy)
+        self.run: Run | None = None
+        self.driver: Driver | None = None
+        self.is_checkpointing = False
+        self.is_closing = False
+        self.emitter = Emitter(CONVERSATION_EVENTS, report=self.report_listener, bubble=self._bubble)
+
+    def require_state(self, operation: str, *allowed: ConversationState) -> None:
+        """Raise unless the state is one of `allowed`.
+
+        Raises:
+            InvalidStateError: With the remedy.
+        """
+        if self.state not in allowed:
+            raise InvalidStateError(operation, state=self.state, allowed=allowed, remedy=_remedy(self.state))
+
+    def require_free(self, operation: str) -> None:
+        """Raise unless nothing is under way: no turn, no tool loop.
+
+        Raises:
+            InvalidStateError: With the remedy.
+        """
+        self.require_state(operation, "idle")
+
+        if self.floor.is_taken:
+            raise InvalidStateError(
+                operation, state="busy with a tool loop", allowed=("idle",), remedy=_remedy("awaiting_response")
+            )
+
+    def cancel(self) -> None:
+        """Cancel what holds the floor."""
+        if self.run is not None:
+            self.run.cancel()
+        elif self.floor.holder is not None:
+            self.floor.holder.is_cancelled = True
+
+    def move_to(self, current: ConversationState) -> ConversationState | None:
+        """Change the state; the caller announces it.
+
+        Returns:
+            The state before, or `None` when nothing changed.
+
+        Raises:
+            InvalidStateError: No such change exists.
+        """
+        previous = self.state
+
+        if previous == current:
+            return None
+
+        if current not in _LEGAL[previous]:
+            raise InvalidStateError(f"going to {current}", state=previous, allowed=sorted(_LEGAL[previous]))
+
+        self.state = current
+
+        return previous
+
+    async def report_listener(self, error: Exception, event_name: str) -> None:
+        await self.report(error, "listener", {"event": event_name})
+
+    async def report(self, error: Exception, operation: str, context: Mapping[str, Any] | None = None) -> None:
+        """Announce a failure beside the turn."""
+        logger.error("operation=<%s> | failed beside the turn", operation, exc_info=error)
+        await self.emitter.emit(
+            LifecycleError(conversation=self.conversation, error=error, operation=operation, context=context or {})
+        )
+
+    def rewrite(self, reason: HistoryChangeReason, draft: EntryDraft) -> None:
+        """Record a change of history made by a sync call, and announce it."""
+        self.journal.record(draft)
+        history = self.journal.history
+        ids = tuple(message.id or "" for message in history.messages)
+        self.emitter.post(
+            HistoryChange(conversation=self.conversation, reason=reason, message_ids=ids, seq=self.journal.head)
+        )
+
+    def input_queued(self, waiting: QueuedInput) -> None:
+        self.journal.record(EntryDraft("input_queued", {"input_id": waiting.input_id, "content": waiting.contents}))
+        self.emitter.post(InputQueued(conversation=self.conversation, input_id=waiting.input_id))
+
+    def input_sent(self, waiting: QueuedInput) -> None:
+        self.emitter.post(InputSent(conversation=self.conversation, input_id=waiting.input_id))
+
+    def input_dropped(self, waiting: QueuedInput, reason: str) -> None:
+        self.journal.record(EntryDraft("input_dropped", {"input_id": waiting.input_id, "reason": reason}))
+        self.emitter.post(InputDropped(conversation=self.conversation, input_id=waiting.input_id, reason=reason))
+
+    def _bubble(self, event: Event) -> Event:
+        return ChildEvent(conversation=self.conversation, request_id=getattr(event, "request_id", ""), event=event)
+
+
+def contents_of(text_or_contents: str | UserContent | UserMessage | Sequence[UserContent]) -> tuple[UserContent, ...]:
+    """What a caller handed in, as content blocks.
+
+    Raises:
+        ConfigurationError: Nothing to send, or something that a user message cannot hold.
+    """
+    blocks: tuple[UserContent, ...]
+
+    match text_or_contents:
+        case str():
+            blocks = (TextContent(text_or_contents),)
+        case UserMessage():
+            blocks = text_or_contents.content
+        case Sequence():
+            blocks = tuple(text_or_contents)
+        case _:
+            blocks = (text_or_contents,)
+
+    try:
+        content = UserMessage(blocks).content
+    except ValidationError as error:
+        raise ConfigurationError(f"a prompt takes text or content blocks of a user message: {error}") from error
+
+    if all(isinstance(block, TextContent) and not block.text for block in content):
+        raise ConfigurationError("a prompt needs content: give a text that is not empty, or content blocks")
+
+    return content
+
+
+def stamped(contents: Sequence[C], timestamp: int) -> tuple[C, ...]:
+    """Blocks without a time take `timestamp` (ms); what a caller may still change is copied (MSG-5, CC-R2)."""
+    return tuple(
+        dataclasses.replace(
+            block if isinstance(block, TextContent) and block.extended is None else copy.deepcopy(block),
+            timestamp=timestamp,
+        )
+        if not isinstance(block, UnknownContent) and block.timestamp is None
+        else copy.deepcopy(block)
+        for block in contents
+    )
+
+
+def _remedy(state: ConversationState) -> str:
+    if state == "disposed":
+        return "Create a new Conversation"
+
+    return "Wait for the response, cancel it with cancel_response(), or set when_busy to 'queue'"

@@ -1,0 +1,213 @@
+"""From history to an open stream: transform, build the frozen request, try as the policy says.
+
+An `Opening` is also the provider's observer: what the provider tells it becomes `before_request` and `raw_*` events.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from simulacra.clock import time_limit
+from simulacra.errors import ConfigurationError, ProviderError, StreamInterruptedError, TimeoutExceededError
+from simulacra.events import BeforeRequest, RawRequest, RawStream
+from simulacra.journal import EntryDraft
+from simulacra.messages import AssistantMessage, Message
+from simulacra.policies import PolicyResult, RequestAttempt
+from simulacra.provider import ModelProvider, ModelRequest, RequestOptions
+from simulacra.streaming import OpenStream, opens_reply, peek_generator
+from simulacra.transformers import ContextTransformer, TransformContext
+
+if TYPE_CHECKING:
+    from simulacra.dialog.run import Run
+    from simulacra.turn import TurnPlan
+
+logger = logging.getLogger("simulacra.conversation")
+_TOOL_CHOICES = frozenset({"auto", "none", "any"})
+
+
+class Opening:
+    """Opens the stream of one turn.
+
+    Args:
+        run: Whose turn it is.
+        plan: What is special about this turn.
+        request_id: The turn's id, the same for all attempts.
+    """
+
+    def __init__(self, run: Run, plan: TurnPlan, request_id: str) -> None:
+        self.options = _options_of(run.options, plan)
+        self.metadata: Mapping[str, Any] = {}
+        self.raw_response: Any = None
+        self.heard: Callable[[], None] = _ignore
+        self.wants_chunks = run.core.emitter.wants(RawStream)
+        self.context = TransformContext(conversation_id=run.core.id)
+        self._run = run
+        self._core = run.core
+        self._plan = plan
+        self._request_id = request_id
+        self._attempts = 0
+        self._provider = run.core.settings.provider
+        self._request: ModelRequest | None = None
+
+    @property
+    def provider(self) -> ModelProvider:
+        """Who answers, or was asked last."""
+        return self._provider
+
+    async def open(self, messages: Sequence[Message]) -> OpenStream:
+        """Transform, build, and open under the policy.
+
+        Args:
+            messages: History plus the new message.
+
+        Raises:
+            ProviderError: No attempt worked.
+            OperationCancelledError: The run was cancelled.
+        """
+        settings = self._core.settings
+        self._check_tool_choice()
+        request = await self._build(settings.provider, messages)
+        attempt = RequestAttempt(
+            provider=settings.provider,
+            model=settings.provider.model,
+            conversation_id=self._core.id,
+            estimate=lambda: settings.counter.count_request(request.messages, request.tools, request.system),
+        )
+
+        async def try_once(attempted: RequestAttempt) -> OpenStream:
+            return await self._try(attempted, request, messages)
+
+        outcome: PolicyResult = await settings.policy.execute(self._run.source.token, try_once, attempt)
+        self.metadata = outcome.metadata
+
+        if outcome.error is not None:
+            raise outcome.error
+
+        opened: OpenStream = outcome.value
+
+        return opened
+
+    async def transform_completion(self, message: AssistantMessage) -> AssistantMessage:
+        """What is to be stored of the reply; it keeps its id (CTX-4)."""
+        transformed = message
+
+        for transformer in self._transformers(self._provider):
+            transformed = await transformer.transform_completion(transformed, self.context)
+
+        return transformed if transformed.id == message.id else dataclasses.replace(transformed, id=message.id)
+
+    async def before_request(self, params: dict[str, Any]) -> dict[str, Any]:
+        conversation = self._core.conversation
+
+        if self._run.wants(BeforeRequest):
+            event = BeforeRequest(
+                conversation=conversation, request_id=self._request_id, params=params, attempt=self._attempts
+            )
+            await self._run.emit(event)
+
+        if self._run.wants(RawRequest):
+            data = copy.deepcopy(params)
+            await self._run.emit(RawRequest(conversation=conversation, request_id=self._request_id, data=data))
+
+        return params
+
+    async def chunk(self, data: Any) -> None:
+        self.heard()
+
+        if self.wants_chunks:
+            event = RawStream(conversation=self._core.conversation, request_id=self._request_id, data=data)
+            await self._core.emitter.emit(event)
+
+    async def response(self, data: Any) -> None:
+        self.raw_response = data
+
+    async def _try(self, attempt: RequestAttempt, request: ModelRequest, messages: Sequence[Message]) -> OpenStream:
+        """One attempt, up to its first event."""
+        provider = attempt.provider
+        self._attempts += 1
+
+        if provider is not self._core.settings.provider:
+            request = await self._build(provider, messages)
+
+        self._provider = provider
+
+        try:
+            with time_limit(self.options.first_event_timeout) as limit:
+                first, events = await peek_generator(provider.stream(request), opens_reply)
+
+            if limit.cancelled_caught:
+                raise TimeoutExceededError(
+                    f"no first event within {self.options.first_event_timeout} s; raise first_event_timeout or retry"
+                )
+
+            if first is None:
+                await events.aclose()
+                raise StreamInterruptedError("the stream ended before it brought anything")
+        except ProviderError as error:
+            name_place(error, provider)
+            raise
+
+        return OpenStream(events, provider_kind=provider.kind, model=provider.model)
+
+    async def _build(self, provider: ModelProvider, messages: Sequence[Message]) -> ModelRequest:
+        settings = self._core.settings
+        system = (settings.system,) if settings.system else ()
+        tools = settings.runner.definitions
+        self.context = TransformContext(
+            conversation_id=self._core.id,
+            checkpoint=self._core.journal.history.checkpoint,
+            system=system,
+            tools=tools,
+            model=provider.model,
+            profile=provider.profile,
+            counter=settings.counter.count_messages,
+        )
+
+        for transformer in self._transformers(provider):
+            messages = await transformer.transform_prompt(messages, self.context)
+
+        for kind, body in self.context.records:
+            self._core.journal.record(EntryDraft(kind, body))
+
+        for told in self.context.explanations:
+            logger.debug("action=<%s>, messages=<%s> | %s", told.action, ",".join(told.message_ids), told.reason)
+
+        added = (self._plan.added_system,) if self._plan.added_system else ()
+
+        return ModelRequest(
+            messages=tuple(messages),
+            tools=tools,
+            system=(*system, *self.context.added_system, *added),
+            options=self.options,
+            observer=self,
+        )
+
+    def _transformers(self, provider: ModelProvider) -> tuple[ContextTransformer, ...]:
+        return (*provider.context_transformers, self._core.settings.transformer)
+
+    def _check_tool_choice(self) -> None:
+        choice = self.options.tool_choice
+        known = [definition.name for definition in self._core.settings.runner.definitions]
+
+        if choice is not None and choice not in _TOOL_CHOICES and choice not in known:
+            raise ConfigurationError(
+                f"tool_choice {choice!r} is none of auto, none, any, nor a tool of the toolkit ({', '.join(known)})"
+            )
+
+
+def name_place(error: ProviderError, provider: ModelProvider) -> None:
+    """Fill in whose request failed, unless the provider said so itself."""
+    error.provider = error.provider or provider.kind
+    error.model = error.model or provider.model
+
+
+def _options_of(options: RequestOptions, plan: TurnPlan) -> RequestOptions:
+    return options if plan.tool_choice is None else options.updated(tool_choice=plan.tool_choice)
+
+
+def _ignore() -> None:
+    """No watchdog listens yet."""

@@ -1,0 +1,232 @@
+"""A run: one piece of work that holds the floor, be it a single exchange or a whole tool loop."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager
+from typing import Protocol
+
+import anyio
+import anyio.from_thread
+import anyio.lowlevel
+
+from simulacra.cancellation import CancellationTokenSource
+from simulacra.clock import clock, time_limit
+from simulacra.dialog.core import Core, stamped
+from simulacra.dialog.floor import Contents, Grant
+from simulacra.emitter import Event
+from simulacra.errors import InvalidStateError
+from simulacra.messages import Response, UserMessage
+from simulacra.provider import RequestOptions
+from simulacra.turn import SETTLE_SECONDS, Turn, TurnPlan
+
+
+class Driver(Protocol):
+    """Conducts a tool loop: asks the run for turns, runs tools between them, and leaves the response at the run."""
+
+    def drive(self, run: Run) -> AsyncGenerator[Event, None]:
+        """Yield the events of the loop; set `run.response`, or raise what ended it."""
+        ...
+
+
+def message_of(contents: Contents) -> UserMessage:
+    """Contents as a user message with id and time (MSG-5)."""
+    now = clock().now_ms()
+
+    return UserMessage(stamped(contents, now), id=clock().new_id(), timestamp=now)
+
+
+class Run:
+    """Holds the floor until it is released.
+
+    Args:
+        core: The conversation's parts.
+        grant: The floor.
+        options: Options of every request of this run.
+        streaming: Whether a consumer takes the events; if not, nothing is kept for one.
+        driver: Conducts the tool loop; `None` for a single exchange.
+    """
+
+    def __init__(
+        self, core: Core, grant: Grant, options: RequestOptions, *, streaming: bool, driver: Driver | None = None
+    ) -> None:
+        self.core = core
+        self.grant = grant
+        self.options = options
+        self.streaming = streaming
+        self.driver = driver
+        self.source = CancellationTokenSource()
+        self.outbox: deque[Event] = deque()
+        self.response: Response | None = None
+        self.finished = anyio.Event()
+        self._scopes: list[anyio.CancelScope] = []
+        self._thread = threading.get_ident()
+        self._loop = anyio.lowlevel.current_token()
+        self._task_id: int | None = None
+        core.run = self
+
+        if grant.is_cancelled:
+            self.source.cancel()
+
+    @property
+    def is_cancelled(self) -> bool:
+        return self.source.is_cancelled
+
+    @property
+    def is_driven(self) -> bool:
+        return self.driver is not None
+
+    def cancel(self) -> None:
+        """Cancel what is under way; safe from any thread, idempotent."""
+        if threading.get_ident() == self._thread:
+            self._cancel()
+        else:
+            anyio.from_thread.run_sync(self._cancel, token=self._loop)
+
+    @contextmanager
+    def cancellable(self) -> Iterator[anyio.CancelScope]:
+        """A scope that `cancel` ends, also when it came before. Nothing may be yielded to a consumer inside."""
+        with anyio.CancelScope() as scope:
+            self._scopes.append(scope)
+
+            if self.source.is_cancelled:
+                scope.cancel()
+
+            try:
+                yield scope
+            finally:
+                self._scopes.remove(scope)
+
+    async def emit(self, event: Event) -> None:
+        """Keep it for the consumer and tell the listeners."""
+        if self.streaming:
+            self.outbox.append(event)
+
+        await self.core.emitter.emit(event)
+
+    def wants(self, event: type[Event]) -> bool:
+        return self.streaming or self.core.emitter.wants(event)
+
+    def user_messages(self) -> tuple[UserMessage, ...]:
+        """The inputs as messages."""
+        return tuple(message_of(contents) for contents in self.grant.inputs)
+
+    def turn(self, plan: TurnPlan) -> Turn:
+        """One exchange of this run."""
+        return Turn(self, plan)
+
+    async def events(self) -> AsyncGenerator[Event, None]:
+        """Do the work; yields what happens when `streaming`."""
+        self._task_id = anyio.get_current_task().id
+
+        try:
+            async with aclosing(self._work()) as work:
+                async for event in work:
+                    yield event
+        except Exception as error:
+            self.grant.share(error)
+            raise
+        finally:
+            self.release()
+
+    def release(self) -> None:
+        """Give up the floor; again does nothing."""
+        if self.core.run is self:
+            self.core.run = None
+
+        self.grant.share(self.response or Response(message=None, stop_reason="cancelled"))
+        self.core.floor.release(self.grant)
+        self.finished.set()
+
+    async def _work(self) -> AsyncGenerator[Event, None]:
+        if self.driver is not None:
+            async with aclosing(self.driver.drive(self)) as events:
+                async for event in events:
+                    yield event
+
+            return
+
+        turn = self.turn(TurnPlan(inputs=self.user_messages()))
+
+        try:
+            async with aclosing(turn.events()) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self.response = turn.response
+
+    async def wait_settled(self) -> None:
+        """Wait until the cancelled work has ended; bounded, and not at all from inside that work."""
+        if anyio.get_current_task().id != self._task_id:
+            with time_limit(SETTLE_SECONDS * 2, shield=True):
+                await self.finished.wait()
+
+    def interrupt_step(self) -> None:
+        """End what is waited for just now, without cancelling the run."""
+        if self._scopes:
+            self._scopes[-1].cancel()
+
+    def turn_ended(self) -> None:
+        """A turn is about to be announced as over; a single exchange gives up the floor with it."""
+        if not self.is_driven:
+            self.core.run = None
+            self.core.floor.release(self.grant)
+
+    def _cancel(self) -> None:
+        self.source.cancel()
+
+        for scope in self._scopes:
+            scope.cancel()
+
+
+async def admit(
+    core: Core,
+    contents: Contents,
+    options: RequestOptions,
+    *,
+    streaming: bool,
+    driver: Driver | None = None,
+    first: bool = False,
+) -> Run | Response:
+    """Take the floor, or wait for it as `when_busy` says.
+
+    Args:
+        core: The conversation's parts.
+        contents: What is to be sent.
+        options: Options of every request of the run.
+        streaming: Whether a consumer will take the events.
+        driver: Conducts the tool loop; `None` for a single exchange.
+        first: Go before everything that waits, whatever `when_busy` says.
+
+    Returns:
+        The run to iterate, or the response that another caller's work gave to this input.
+
+    Raises:
+        InvalidStateError: The conversation is disposed, or busy and set to reject.
+    """
+    if core.is_closing:
+        raise InvalidStateError("prompt", state="disposed", allowed=("idle",), remedy="Create a new Conversation")
+
+    if not core.floor.is_taken:
+        return Run(core, core.floor.take(contents), options, streaming=streaming, driver=driver)
+
+    if core.floor.when_busy == "reject" and not first:
+        core.require_free("prompt")
+
+    waiting = core.floor.enqueue(contents, first=first)
+
+    if core.floor.when_busy == "interrupt" or first:
+        core.cancel()
+
+    grant = await core.floor.wait(waiting)
+
+    if isinstance(grant, Response):
+        return grant
+
+    if core.is_closing:
+        core.floor.release(grant)
+        return Response(message=None, stop_reason="cancelled", stop_details="disposed")
+
+    return Run(core, grant, options, streaming=streaming, driver=driver)

@@ -1,0 +1,293 @@
+"""The manager: conducts the tool loop of every prompt of its conversation, one workflow each."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import anyio
+
+from simulacra.blocking import refuse_inside_loop, run_sync
+from simulacra.conversation import Conversation, TextOrContents, register_default_driver
+from simulacra.dialog.core import contents_of
+from simulacra.dialog.run import Run, admit
+from simulacra.emitter import Emitter, Event, Listener, Unsubscribe
+from simulacra.errors import InvalidStateError
+from simulacra.events import Dispose
+from simulacra.messages import UserMessage
+from simulacra.workflows.events import (
+    MANAGER_EVENTS,
+    ForwardedWorkflowEvent,
+    ManagerDispose,
+    ManagerLifecycleError,
+    ManagerStateChange,
+    WorkflowBegin,
+    WorkflowState,
+)
+from simulacra.workflows.limits import FINAL_SYSTEM_PROMPT, LoopOptions, ToolResultInfo
+from simulacra.workflows.result import WorkflowResult
+from simulacra.workflows.workflow import Workflow, conclude
+
+E = TypeVar("E", bound=Event)
+
+
+class WorkflowManager:
+    """Conducts the tool loop of a conversation; at most one manager per conversation.
+
+    Args:
+        conversation: Whose prompts it conducts.
+        context_data: Shared by all tools of all its workflows: a mapping, or any object.
+        max_rounds: Model replies per run before the last request, which is made with tools switched off.
+        max_tool_calls: Tool calls per run; `None` sets no limit.
+        max_concurrency: Calls of one batch that run at once.
+        max_result_bytes: Bytes of JSON a tool result may have.
+        final_system_prompt: Added to the system prompt of that last request; `None` adds nothing.
+        tool_choice: Choice of every run; one that forces a call holds for the first request only.
+        on_tool_result: Told of each finished call, sync or async; what it raises stops nothing.
+        name: For logs.
+
+    Raises:
+        InvalidStateError: The conversation has a manager, is busy, or is disposed.
+        ConfigurationError: A bound below 1.
+    """
+
+    def __init__(  # noqa: PLR0913 -- keyword options of a constructor
+        self,
+        conversation: Conversation,
+        *,
+        context_data: Any = None,
+        max_rounds: int = 50,
+        max_tool_calls: int | None = None,
+        max_concurrency: int = 16,
+        max_result_bytes: int = 262_144,
+        final_system_prompt: str | None = FINAL_SYSTEM_PROMPT,
+        tool_choice: str | None = None,
+        on_tool_result: Callable[[ToolResultInfo], object] | None = None,
+        name: str | None = None,
+    ) -> None:
+        core = conversation.core
+        core.require_free("attaching a manager")
+
+        if core.driver is not None:
+            raise InvalidStateError(
+                "attaching a manager", state="led by a manager", remedy="Use that one, or await its aclose() first"
+            )
+
+        self.name = name
+        self.conversation = conversation
+        self.state: WorkflowState = "idle"
+        self.current_workflow: Workflow | None = None
+        self._options = LoopOptions(
+            max_rounds=max_rounds,
+            max_tool_calls=max_tool_calls,
+            max_concurrency=max_concurrency,
+            max_result_bytes=max_result_bytes,
+            final_system_prompt=final_system_prompt,
+            tool_choice=tool_choice,
+            on_tool_result=on_tool_result,
+        )
+        self._context_data = {} if context_data is None else context_data
+        self._results: dict[str, WorkflowResult] = {}
+        self._underway: dict[str, anyio.Event] = {}
+        self._emitter = Emitter(MANAGER_EVENTS, report=self._report)
+        core.driver = self
+        self._unsubscribe = conversation.on(Dispose, self._conversation_disposed)
+
+    async def run(self, text_or_contents: TextOrContents, *, key: str | None = None, **options: Any) -> WorkflowResult:
+        """Send, and conduct the tool loop to its end.
+
+        Args:
+            text_or_contents: Text, or content blocks of a user message.
+            key: A run under a key that was used before is not made again; it gets that run's result.
+            options: Options of these requests only, as in `RequestOptions`.
+
+        Returns:
+            How the run ended; model failures do not raise, they are in the result.
+
+        Raises:
+            InvalidStateError: Disposed, or busy and set to reject.
+            ConfigurationError: Nothing to send, or a wrong option.
+        """
+        self._require_alive("run")
+        contents = contents_of(text_or_contents)
+        merged = self.conversation.options.updated(**options)
+
+        if key is None:
+            conductor = _Conductor(self)
+
+            return await conductor.conclude(
+                await admit(self.conversation.core, contents, merged, streaming=False, driver=conductor)
+            )
+
+        if key in self._underway:
+            await self._underway[key].wait()
+
+        if key in self._results:
+            return self._results[key]
+
+        self._underway[key] = anyio.Event()
+
+        try:
+            self._results[key] = await self.run(contents, **options)
+
+            return self._results[key]
+        finally:
+            self._underway.pop(key).set()
+
+    def run_sync(self, text_or_contents: TextOrContents, *, key: str | None = None, **options: Any) -> WorkflowResult:
+        """`run` for plain scripts."""
+        refuse_inside_loop("run_sync", "Use `await manager.run(...)`")
+
+        return run_sync(self.run(text_or_contents, key=key, **options))
+
+    async def resume(self, **options: Any) -> WorkflowResult:
+        """Go on with a history that ends in a user message, such as tool results whose request failed.
+
+        Raises:
+            InvalidStateError: History does not end in a user message, or something is under way.
+        """
+        self._require_alive("resume")
+        core = self.conversation.core
+        core.require_free("resume")
+        last = self.conversation.messages[-1] if self.conversation.messages else None
+
+        if not isinstance(last, UserMessage):
+            raise InvalidStateError(
+                "resume", state="history does not end in a user message", remedy="Use run() with a new input"
+            )
+
+        conductor = _Conductor(self, resumed=last)
+        merged = self.conversation.options.updated(**options)
+
+        return await conductor.conclude(await admit(core, last.content, merged, streaming=False, driver=conductor))
+
+    def queue_message(self, text_or_contents: TextOrContents) -> None:
+        """Send this at the next normal stop of the current workflow, or of the next one.
+
+        Raises:
+            ConfigurationError: Nothing to send.
+            InvalidStateError: Disposed, or too many inputs wait.
+        """
+        self._require_alive("queue_message")
+
+        if self.current_workflow is not None:
+            self.current_workflow.queue_message(text_or_contents)
+        else:
+            self.conversation.core.floor.enqueue(contents_of(text_or_contents), has_caller=False)
+
+    async def drive(self, run: Run) -> AsyncGenerator[Event, None]:
+        """Conduct a prompt of the conversation; the conversation calls this."""
+        async with aclosing(_Conductor(self).drive(run)) as events:
+            async for event in events:
+                yield event
+
+    async def conduct(
+        self, run: Run, workflow: Workflow, inputs: tuple[UserMessage, ...], *, committed: bool
+    ) -> AsyncGenerator[Event, None]:
+        """One workflow, from `idle` to `idle`."""
+        self.current_workflow = workflow
+        workflow.forward = self._forward
+
+        try:
+            await self._move_to("busy")
+            await self._emitter.emit(WorkflowBegin(manager=self, workflow=workflow))
+
+            async with aclosing(workflow.conduct(run, inputs, committed=committed)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            self.current_workflow = None
+            run.release()
+
+            if self.state == "busy":
+                await self._move_to("idle")
+
+    def new_workflow(self) -> Workflow:
+        return Workflow(self.conversation, context_data=self._context_data, options=self._options)
+
+    def on(self, event: type[E] | str, listener: Callable[[E], object]) -> Unsubscribe:
+        """Subscribe to an event class, to `Event` for all, or by name."""
+        return self._emitter.on(event, listener)
+
+    def once(self, event: type[E] | str, listener: Callable[[E], object]) -> Unsubscribe:
+        """Subscribe to the next such event only."""
+        return self._emitter.once(event, listener)
+
+    def off(self, event: type[Event] | str, listener: Listener) -> None:
+        """Unsubscribe; an unknown listener is ignored."""
+        self._emitter.off(event, listener)
+
+    async def aclose(self) -> None:
+        """Dispose: cancel the current workflow, settle its waiters, let go of the conversation. Idempotent."""
+        if self.state == "disposed":
+            return
+
+        core = self.conversation.core
+
+        if self.current_workflow is not None and core.run is not None:
+            run = core.run
+            run.cancel()
+            await run.wait_settled()
+
+        await self._emitter.emit(ManagerDispose(manager=self))
+        await self._move_to("disposed")
+        self._emitter.close()
+        self._unsubscribe()
+
+        if core.driver is self:
+            core.driver = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _conversation_disposed(self, _: Dispose) -> None:
+        await self.aclose()
+
+    async def _forward(self, event: Event) -> None:
+        await self._emitter.emit(ForwardedWorkflowEvent(manager=self, event=event))
+
+    async def _move_to(self, current: WorkflowState) -> None:
+        previous, self.state = self.state, current
+        await self._emitter.emit(ManagerStateChange(manager=self, previous=previous, current=current))
+
+    def _require_alive(self, operation: str) -> None:
+        if self.state == "disposed":
+            raise InvalidStateError(
+                operation, state="disposed", allowed=("idle", "busy"), remedy="Create a new WorkflowManager"
+            )
+
+    async def _report(self, error: Exception, event_name: str) -> None:
+        context: Mapping[str, Any] = {"event": event_name}
+        await self._emitter.emit(
+            ManagerLifecycleError(manager=self, error=error, operation="listener", context=context)
+        )
+
+
+class _Conductor:
+    """Drives one run with a workflow of its own, so that each caller gets its own result (MGR-3)."""
+
+    def __init__(self, manager: WorkflowManager, *, resumed: UserMessage | None = None) -> None:
+        self._manager = manager
+        self._resumed = resumed
+        self._workflow = manager.new_workflow()
+
+    async def drive(self, run: Run) -> AsyncGenerator[Event, None]:
+        inputs = run.user_messages() if self._resumed is None else (self._resumed,)
+        committed = self._resumed is not None
+
+        async with aclosing(self._manager.conduct(run, self._workflow, inputs, committed=committed)) as events:
+            async for event in events:
+                yield event
+
+    async def conclude(self, admitted: Any) -> WorkflowResult:
+        return await conclude(self._workflow, admitted)
+
+
+register_default_driver(Workflow)

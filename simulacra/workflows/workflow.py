@@ -1,0 +1,310 @@
+"""A workflow: a chain of turns joined by tool results, and what it announces."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from simulacra.conversation import Conversation, TextOrContents
+from simulacra.dialog.core import contents_of
+from simulacra.dialog.run import Run, admit
+from simulacra.emitter import Emitter, Event, Listener, Unsubscribe
+from simulacra.errors import InvalidStateError
+from simulacra.events import MessageComplete, PromptSend, ResponseCancelled
+from simulacra.messages import Message, Response, Usage, UserContent, UserMessage
+from simulacra.tools import ToolProgress
+from simulacra.workflows.events import (
+    WORKFLOW_EVENTS,
+    ChildWorkflowBegin,
+    ChildWorkflowEvent,
+    MessageDequeued,
+    MessageQueued,
+    QueueCleared,
+    WorkflowDispose,
+    WorkflowEnd,
+    WorkflowLifecycleError,
+    WorkflowState,
+    WorkflowStateChange,
+    WorkflowToolProgress,
+    WorkflowUpdate,
+)
+from simulacra.workflows.limits import LoopOptions
+from simulacra.workflows.loop import ToolLoop
+from simulacra.workflows.result import WorkflowResult, reason_of
+
+E = TypeVar("E", bound=Event)
+
+
+class Workflow:
+    """One tool loop on a conversation, started once.
+
+    Args:
+        conversation: Where the turns are made.
+        context_data: Shared by all tools of the workflow.
+        parent: The workflow this one works for.
+        id: Its id; a new UUID4 unless given.
+        options: Bounds and hooks of the loop.
+    """
+
+    def __init__(
+        self,
+        conversation: Conversation,
+        *,
+        context_data: Any = None,
+        parent: Workflow | None = None,
+        id: str | None = None,  # noqa: A002 -- the name of the field
+        options: LoopOptions | None = None,
+    ) -> None:
+        self.id = id or str(uuid.uuid4())
+        self.conversation = conversation
+        self.parent = parent
+        self.context_data = {} if context_data is None else context_data
+        self.state: WorkflowState = "idle"
+        self.result: WorkflowResult | None = None
+        self._options = options or LoopOptions()
+        self._messages: list[Message] = []
+        self._children: list[Workflow] = []
+        self._run: Run | None = None
+        self._emitter = Emitter(WORKFLOW_EVENTS, report=self._report)
+        self.forward: Callable[[Event], Any] | None = None
+        """Where events go beside the listeners: to the manager, or to the parent workflow."""
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What this workflow sent and received."""
+        return tuple(self._messages)
+
+    @property
+    def queued_messages(self) -> tuple[tuple[UserContent, ...], ...]:
+        """Messages that wait for a normal stop."""
+        return tuple(waiting.contents for waiting in self.conversation.queued if not waiting.has_caller)
+
+    async def start(self, text_or_contents: TextOrContents, **options: Any) -> WorkflowResult:
+        """Send, and conduct the loop to its end.
+
+        Args:
+            text_or_contents: Text, or content blocks of a user message.
+            options: Options of these requests only, as in `RequestOptions`.
+
+        Raises:
+            InvalidStateError: Started before, or the conversation has a manager.
+        """
+        self._require_idle()
+        core = self.conversation.core
+
+        if core.driver is not None:
+            raise InvalidStateError(
+                "starting a workflow", state="led by a manager", remedy="Use the manager's run(), or detach it first"
+            )
+
+        contents = contents_of(text_or_contents)
+        merged = self.conversation.options.updated(**options)
+
+        return await conclude(self, await admit(core, contents, merged, streaming=False, driver=self))
+
+    async def drive(self, run: Run) -> AsyncGenerator[Event, None]:
+        """Conduct the loop on a run; the conversation calls this."""
+        async with aclosing(self.conduct(run, run.user_messages())) as events:
+            async for event in events:
+                yield event
+
+    async def conduct(
+        self, run: Run, inputs: tuple[UserMessage, ...], *, committed: bool = False
+    ) -> AsyncGenerator[Event, None]:
+        """The loop from its first message on; raises what ended it, after the workflow has ended."""
+        self._require_idle()
+        self._run = run
+        loop = ToolLoop(self, run, self._options, self.context_data)
+        unsubscribe = self._watch()
+
+        try:
+            await self._move_to("busy")
+
+            async with aclosing(loop.events(inputs, committed=committed)) as events:
+                async for event in events:
+                    yield event
+        except BaseException:
+            loop.reason = "cancel"
+            raise
+        finally:
+            for stop in unsubscribe:
+                stop()
+
+            run.response = loop.response
+            await self._end(loop)
+
+        while run.outbox:
+            yield run.outbox.popleft()
+
+        if loop.error is not None:
+            raise loop.error
+
+    def cancel(self) -> None:
+        """Cancel what is under way; the workflow ends with reason `cancel`."""
+        if self._run is not None and self.state == "busy":
+            self._run.cancel()
+
+        for child in self._children:
+            child.cancel()
+
+    def queue_message(self, text_or_contents: TextOrContents) -> None:
+        """Send this at the next normal stop.
+
+        Raises:
+            ConfigurationError: Nothing to send.
+            InvalidStateError: The workflow is over, or too many inputs wait.
+        """
+        if self.state == "disposed":
+            raise InvalidStateError("queue_message", state="disposed", allowed=("idle", "busy"))
+
+        contents = contents_of(text_or_contents)
+        self.conversation.core.floor.enqueue(contents, has_caller=False)
+        self._post(MessageQueued(workflow=self, message=contents))
+
+    def clear_queue(self) -> int:
+        """Drop what waits. Returns how many messages that were."""
+        count = self.conversation.clear_queue()
+        self._post(QueueCleared(workflow=self, count=count))
+
+        return count
+
+    def spawn_child(
+        self,
+        conversation: Conversation,
+        *,
+        id: str | None = None,  # noqa: A002 -- the name of the field
+        context_data: Any = None,
+    ) -> Workflow:
+        """A workflow that works for this one; cancelling this one cancels it (WF-13)."""
+        data = self.context_data if context_data is None else context_data
+        child = Workflow(conversation, context_data=data, parent=self, id=id, options=self._options)
+        child.forward = lambda event: self.emit(ChildWorkflowEvent(workflow=self, event=event))
+        self._children.append(child)
+        self._post(ChildWorkflowBegin(workflow=self, child=child))
+
+        return child
+
+    def on(self, event: type[E] | str, listener: Callable[[E], object]) -> Unsubscribe:
+        """Subscribe to an event class, to `Event` for all, or by name."""
+        return self._emitter.on(event, listener)
+
+    def once(self, event: type[E] | str, listener: Callable[[E], object]) -> Unsubscribe:
+        """Subscribe to the next such event only."""
+        return self._emitter.once(event, listener)
+
+    def off(self, event: type[Event] | str, listener: Listener) -> None:
+        """Unsubscribe; an unknown listener is ignored."""
+        self._emitter.off(event, listener)
+
+    async def emit(self, event: Event) -> None:
+        """Announce, here and where events are forwarded to."""
+        if self._run is not None and self._run.streaming:
+            self._run.outbox.append(event)
+
+        await self._emitter.emit(event)
+
+        if self.forward is not None:
+            await self.forward(event)
+
+    async def announce_dequeued(self, contents: tuple[UserContent, ...]) -> None:
+        await self.emit(MessageDequeued(workflow=self, message=contents))
+
+    def announce_progress(self, progress: ToolProgress) -> None:
+        self._post(WorkflowToolProgress(workflow=self, progress=progress))
+
+    def _post(self, event: Event) -> None:
+        if self._run is not None and self._run.streaming:
+            self._run.outbox.append(event)
+
+        self._emitter.post(event)
+
+    def _require_idle(self) -> None:
+        if self.state != "idle":
+            raise InvalidStateError(
+                "starting a workflow", state=self.state, allowed=("idle",), remedy="Create a new Workflow"
+            )
+
+    def _watch(self) -> tuple[Unsubscribe, ...]:
+        """What the conversation sends and receives is what this workflow sees (WF-1)."""
+
+        async def sent(event: PromptSend) -> None:
+            await self._saw(event.message)
+
+        async def received(event: MessageComplete) -> None:
+            await self._saw(event.message)
+
+        async def cut(event: ResponseCancelled) -> None:
+            if event.message is not None:
+                await self._saw(event.message)
+
+        conversation = self.conversation
+
+        return (
+            conversation.on(PromptSend, sent),
+            conversation.on(MessageComplete, received),
+            conversation.on(ResponseCancelled, cut),
+        )
+
+    async def _saw(self, message: Message) -> None:
+        self._messages.append(message)
+        await self.emit(WorkflowUpdate(workflow=self, message=message))
+
+    async def _end(self, loop: ToolLoop) -> None:
+        self.result = WorkflowResult(
+            reason=loop.reason,
+            response=loop.response,
+            messages=self.messages,
+            usage=loop.usage,
+            rounds=loop.rounds,
+            error=loop.error,
+        )
+
+        if loop.reason == "cancel":
+            for child in self._children:
+                child.cancel()
+
+        await self._move_to("idle")
+        await self.emit(WorkflowEnd(workflow=self, result=self.result, reason=self.result.reason))
+        await self.emit(WorkflowDispose(workflow=self))
+        await self._move_to("disposed")
+        self._emitter.close()
+
+    async def _move_to(self, current: WorkflowState) -> None:
+        previous, self.state = self.state, current
+        await self.emit(WorkflowStateChange(workflow=self, previous=previous, current=current))
+
+    async def _report(self, error: Exception, event_name: str) -> None:
+        await self._emitter.emit(
+            WorkflowLifecycleError(workflow=self, error=error, operation="listener", context={"event": event_name})
+        )
+
+
+async def conclude(workflow: Workflow, admitted: Run | Response) -> WorkflowResult:
+    """Iterate a run that `workflow` conducts; never raises for what the model did."""
+    if isinstance(admitted, Response):
+        return result_of(admitted)
+
+    async with aclosing(admitted.events()) as events:
+        try:
+            async for _ in events:
+                pass
+        except Exception:
+            if workflow.result is None:
+                raise
+
+    assert workflow.result is not None
+
+    return workflow.result
+
+
+def result_of(response: Response) -> WorkflowResult:
+    """The result of an input that another caller's work answered, or that was dropped."""
+    return WorkflowResult(
+        reason=reason_of(response.stop_reason),
+        response=response,
+        messages=() if response.message is None else (response.message,),
+        usage=Usage(),
+        rounds=0,
+    )
