@@ -109,7 +109,9 @@ class Emitter:
         if self._heard_here(event):
             return True
 
-        return self.parent is not None and self._bubble is not None and self.parent.hears_descendants()
+        bubbles = self._bubble is not None and not self._closed
+
+        return bubbles and self.parent is not None and self.parent.hears_descendants()
 
     def hears_descendants(self) -> bool:
         """Whether anybody listens to descendants' events, here or further up."""

@@ -23,7 +23,7 @@ def plugin(vendor: str) -> ProviderPlugin:
         vendor: The vendor's word, for example `"openai"`.
 
     Raises:
-        ConfigurationError: It is not installed, or what is installed is no plugin.
+        ConfigurationError: It is not installed, or what is installed cannot be loaded or is no plugin.
     """
     points = installed()
 
@@ -33,7 +33,13 @@ def plugin(vendor: str) -> ProviderPlugin:
             f"unknown provider {vendor!r}. Installed: {known}. Install it with: pip install 'simulacra[{vendor}]'"
         )
 
-    loaded = points[vendor].load()
+    try:
+        loaded = points[vendor].load()
+    except (ImportError, AttributeError) as error:
+        raise ConfigurationError(
+            f"provider {vendor!r} is installed but cannot be loaded: {error}. "
+            f"Install it again with: pip install --force-reinstall 'simulacra[{vendor}]'"
+        ) from error
 
     if not isinstance(loaded, ProviderPlugin):
         raise ConfigurationError(
