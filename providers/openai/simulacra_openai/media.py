@@ -1,0 +1,82 @@
+"""Media as parts of a chat completion message, or the reason why they are none (MU-R1)."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from simulacra.messages import MediaContent
+
+_ALIASES = {
+    "image/jpg": "image/jpeg",
+    "image/pjpeg": "image/jpeg",
+    "image/x-png": "image/png",
+    "audio/wave": "audio/wav",
+    "audio/x-wav": "audio/wav",
+    "audio/vnd.wave": "audio/wav",
+    "audio/mp3": "audio/mpeg",
+    "audio/x-mpeg": "audio/mpeg",
+    "application/x-pdf": "application/pdf",
+}
+_AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
+
+
+def normal_media_type(media_type: str) -> str:
+    """The media type in lower case, without parameters, under its usual name."""
+    plain = media_type.partition(";")[0].strip().lower()
+
+    return _ALIASES.get(plain, plain)
+
+
+def media_part(media: MediaContent, accepted: frozenset[str] | None) -> dict[str, Any] | str:
+    """The part to send, or the reason why there is none.
+
+    Args:
+        media: What is to be sent.
+        accepted: Media types the model takes; `None` when unknown.
+    """
+    media_type = normal_media_type(media.media_type)
+
+    if media.file_id is not None:
+        return {"type": "file", "file": {"file_id": media.file_id}}
+
+    if accepted is not None and media_type not in accepted:
+        return f"this model takes {', '.join(sorted(accepted))}, not {media_type}"
+
+    if media.kind == "image":
+        url = media.url if media.data is None else _data_url(media_type, media.data)
+        return {"type": "image_url", "image_url": {"url": url}}
+
+    if media.data is None:
+        return f"chat completions take {media.kind} as data, not by address"
+
+    if media.kind == "audio":
+        audio_format = _AUDIO_FORMATS.get(media_type)
+
+        if audio_format is None:
+            return f"chat completions take {' and '.join(_AUDIO_FORMATS)}, not {media_type}"
+
+        data = base64.b64encode(media.data).decode("ascii")
+        return {"type": "input_audio", "input_audio": {"data": data, "format": audio_format}}
+
+    if media.kind == "video":
+        return "chat completions take no video"
+
+    file = {"filename": media.name or _file_name(media_type), "file_data": _data_url(media_type, media.data)}
+
+    return {"type": "file", "file": file}
+
+
+def placeholder(media: MediaContent, reason: str) -> dict[str, Any]:
+    """A text part that stands for media of history that this model cannot be shown."""
+    name = f" {media.name!r}" if media.name else ""
+
+    return {"type": "text", "text": f"[{media.kind}{name} ({media.media_type}) cannot be shown here: {reason}]"}
+
+
+def _data_url(media_type: str, data: bytes) -> str:
+    return f"data:{media_type};base64,{base64.b64encode(data).decode('ascii')}"
+
+
+def _file_name(media_type: str) -> str:
+    return f"file.{media_type.rpartition('/')[2] or 'bin'}"
