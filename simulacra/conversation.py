@@ -313,6 +313,8 @@ class Conversation(ConversationAttributes):
         for child in tuple(self._children):
             await child.aclose()
 
+        await core.background.aclose()
+
         await core.emitter.emit(Dispose(conversation=self))
         previous = core.move_to("disposed")
         assert previous is not None
@@ -371,7 +373,7 @@ def _default_transformer() -> ContextTransformer:
 def _identified(message: Message) -> Message:
     """The message with id and time; what a caller may still change is copied (MSG-5, MSG-8, CC-R2)."""
     timestamp = message.timestamp or clock().now_ms()
-    known = {"id": message.id or clock().new_id(), "timestamp": timestamp}
+    known: dict[str, Any] = {"id": message.id or clock().new_id(), "timestamp": timestamp}
 
     if isinstance(message, UserMessage):
         return dataclasses.replace(message, content=stamped(message.content, timestamp), **known)

@@ -6,10 +6,11 @@ import copy
 import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from pydantic import ValidationError
 
+from simulacra.background import Background
 from simulacra.dialog.floor import Floor, QueuedInput, WhenBusy
 from simulacra.emitter import Emitter, Event
 from simulacra.errors import ConfigurationError, InvalidStateError
@@ -109,6 +110,7 @@ class Core:
         self.state: ConversationState = "idle"
         self.journal = Journal(conversation_id)
         self.floor = Floor(self, when_busy)
+        self.background = Background()
         self.run: Run | None = None
         self.driver: Driver | None = None
         self.is_checkpointing = False
@@ -213,7 +215,7 @@ def contents_of(text_or_contents: str | UserContent | UserMessage | Sequence[Use
         case UserMessage():
             blocks = text_or_contents.content
         case Sequence():
-            blocks = tuple(text_or_contents)
+            blocks = tuple(cast(Sequence[UserContent], text_or_contents))
         case _:
             blocks = (text_or_contents,)
 

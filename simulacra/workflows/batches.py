@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 
 import anyio
 
-from simulacra.clock import clock
+from simulacra.background import Background, Job
+from simulacra.clock import clock, time_limit
 from simulacra.journal import EntryDraft, Journal
 from simulacra.messages import ToolContent, ToolErrorResult, ToolResultContent
 from simulacra.tools import ToolContext, ToolRunner
+from simulacra.turn import SETTLE_SECONDS
 from simulacra.workflows.limits import LoopOptions, ToolResultInfo
 
 CANCELLED_BEFORE = "cancelled before execution"
@@ -25,21 +28,25 @@ class ToolRound:
         calls: The calls, in the reply's order.
         contexts: Makes the context of a call, given its position.
         journal: Keeps intents and results.
+        background: Runs the calls; one that does not stop when asked to is left behind there.
         options: Bounds and hooks.
         request_id: The turn that asked for the calls.
         report: Told of a hook that raised.
+        late: Told of a call that ended after it had been answered as still running.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 -- the parts of one round, all by name
         self,
         runner: ToolRunner,
         calls: Sequence[ToolContent],
         *,
         contexts: Callable[[int], ToolContext],
         journal: Journal,
+        background: Background,
         options: LoopOptions,
         request_id: str,
         report: Callable[[Exception, str], Awaitable[None]],
+        late: Callable[[ToolContent, ToolResultContent], Awaitable[None]],
     ) -> None:
         self._runner = runner
         self._calls = calls
@@ -48,6 +55,9 @@ class ToolRound:
         self._options = options
         self._request_id = request_id
         self._report = report
+        self._late = late
+        self._background = background
+        self._jobs: dict[int, Job] = {}
         self._made: dict[int, ToolContext] = {}
         self._started: set[int] = set()
         self._results: dict[int, ToolResultContent] = {}
@@ -61,25 +71,24 @@ class ToolRound:
         """Run what was not refused, batch after batch."""
         for batch in self._batches():
             self._journal.record(*(self._intent(position) for position in batch))
+            limiter = anyio.Semaphore(self._options.max_concurrency, fast_acquire=True)
+            self._jobs = {
+                position: self._background.start(partial(self._run_one, limiter, position)) for position in batch
+            }
 
-            if len(batch) == 1:
-                await self._run_one(batch[0])
-                continue
+            for job in self._jobs.values():
+                await job.wait()
 
-            limiter = anyio.CapacityLimiter(self._options.max_concurrency)
-
-            async with anyio.create_task_group() as group:
-                for position in batch:
-                    group.start_soon(self._run_limited, limiter, position)
-
-    def results(self) -> tuple[ToolResultContent, ...]:
+    async def settle(self) -> tuple[ToolResultContent, ...]:
         """One result per call, in call order; what a cancel left open is answered here (WF-3, WF-12)."""
+        await self._stop_jobs()
+
         for position, call in enumerate(self._calls):
             if position in self._results:
                 continue
 
             if position in self._started:
-                result = self._interrupted(call)
+                result = self._interrupted(position)
                 self._journal.record(self._outcome(call, result))
             else:
                 result = error_result(call, CANCELLED_BEFORE, error="cancelled")
@@ -109,15 +118,32 @@ class ToolRound:
         if batch:
             yield batch
 
-    async def _run_limited(self, limiter: anyio.CapacityLimiter, position: int) -> None:
-        async with limiter:
-            await self._run_one(position)
+    async def _stop_jobs(self) -> None:
+        """Cancel what still runs and wait for it, for a bounded time; it may have finished all the same."""
+        running = [job for job in self._jobs.values() if not job.is_done]
 
-    async def _run_one(self, position: int) -> None:
+        for job in running:
+            job.cancel()
+
+        if running:
+            with time_limit(SETTLE_SECONDS, shield=True):
+                for job in running:
+                    await job.wait()
+
+    async def _run_one(self, limiter: anyio.Semaphore, position: int) -> None:
+        async with limiter:
+            await self._call(position)
+
+    async def _call(self, position: int) -> None:
         call = self._calls[position]
         self._started.add(position)
         began = clock().monotonic()
         result = await self._runner.run(call, self._made[position])
+
+        if position in self._results:
+            await self._late(call, result)
+            return
+
         self._results[position] = result
         self._journal.record(self._outcome(call, result))
 
@@ -154,13 +180,16 @@ class ToolRound:
     def _outcome(self, call: ToolContent, result: ToolResultContent) -> EntryDraft:
         return EntryDraft("tool_result", {"tool_request_id": call.tool_request_id, "content": result})
 
-    def _interrupted(self, call: ToolContent) -> ToolResultContent:
+    def _interrupted(self, position: int) -> ToolResultContent:
+        call = self._calls[position]
+        error = "cancelled" if self._jobs[position].is_done else "still_running"
+
         if self._runner.effect(call.tool) == "pure":
-            return error_result(call, CANCELLED_WHILE, error="cancelled")
+            return error_result(call, CANCELLED_WHILE, error=error)
 
         message = f"{CANCELLED_WHILE}: whether it took effect is unknown. Check that before you repeat it"
 
-        return error_result(call, message, error="cancelled", outcome="unknown")
+        return error_result(call, message, error=error, outcome="unknown")
 
 
 def error_result(call: ToolContent, message: str, *, error: str, **details: str) -> ToolResultContent:

@@ -13,7 +13,7 @@ from simulacra.dialog.run import Run, message_of
 from simulacra.emitter import Event
 from simulacra.events import HistoryChange
 from simulacra.journal import EntryDraft
-from simulacra.messages import Response, ToolContent, Usage, UserMessage
+from simulacra.messages import Response, TextContent, ToolContent, ToolResultContent, Usage, UserMessage
 from simulacra.tools import ToolClass, ToolContext, ToolProgress, ToolRunner
 from simulacra.turn import Turn, TurnPlan
 from simulacra.workflows.batches import ToolRound
@@ -128,9 +128,11 @@ class ToolLoop:
             calls,
             contexts=lambda position: self._context(calls[position], f"{message_id}:{position}", runner),
             journal=self._core.journal,
+            background=self._core.background,
             options=self._options,
             request_id=request_id,
             report=self._core.report,
+            late=self._note_late,
         )
         stop_reason = self.response.stop_reason
 
@@ -153,20 +155,35 @@ class ToolLoop:
         return round_
 
     async def _commit(self, round_: ToolRound, request_id: str) -> None:
+        results = await round_.settle()
         now = clock().now_ms()
-        message = UserMessage(round_.results(), id=clock().new_id(), timestamp=now)
+        message = UserMessage(results, id=clock().new_id(), timestamp=now)
         body = {"message": message, "request_id": request_id, "committed": True}
         entered = self._core.journal.record(EntryDraft("user_admitted", body))
-        await self._run.emit(
+        self._answer = message
+        await self._announce_history(entered, request_id)
+
+    async def _note_late(self, call: ToolContent, result: ToolResultContent) -> None:
+        """A call that was answered as still running has ended: one text note at its own place (T14)."""
+        outcome = result.result.model_dump_json()
+        note = message_of((TextContent(f"The tool {call.tool}, reported as still running, has ended: {outcome}"),))
+        body = {"message": note, "request_id": "", "committed": True}
+        self._core.journal.record(
+            EntryDraft("tool_result", {"tool_request_id": call.tool_request_id, "content": result, "late": True})
+        )
+        await self._announce_history(self._core.journal.record(EntryDraft("user_admitted", body)), "", late=True)
+
+    async def _announce_history(self, entered: tuple[str, ...], request_id: str, *, late: bool = False) -> None:
+        await self._core.emitter.emit(
             HistoryChange(
                 conversation=self._core.conversation,
                 request_id=request_id,
                 reason="append",
                 message_ids=entered,
                 seq=self._core.journal.head,
+                late=late,
             )
         )
-        self._answer = message
 
     async def _after_tools(self, response: Response) -> TurnPlan | None:
         """The follow-up with the results, or `None` when the loop ends here."""

@@ -202,7 +202,8 @@ class WorkflowManager:
             run.release()
 
             if self.state == "busy":
-                await self._move_to("idle")
+                with anyio.CancelScope(shield=True):
+                    await self._move_to("idle")
 
     def new_workflow(self) -> Workflow:
         return Workflow(self.conversation, context_data=self._context_data, options=self._options)

@@ -7,6 +7,8 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any, TypeVar
 
+import anyio
+
 from simulacra.conversation import Conversation, TextOrContents
 from simulacra.dialog.core import contents_of
 from simulacra.dialog.run import Run, admit
@@ -125,6 +127,8 @@ class Workflow:
             async with aclosing(loop.events(inputs, committed=committed)) as events:
                 async for event in events:
                     yield event
+        except Exception as error:  # noqa: BLE001 -- raised below, once the workflow has ended
+            loop.reason, loop.error = "error", error
         except BaseException:
             loop.reason = "cancel"
             raise
@@ -133,7 +137,9 @@ class Workflow:
                 stop()
 
             run.response = loop.response
-            await self._end(loop)
+
+            with anyio.CancelScope(shield=True):
+                await self._end(loop)
 
         while run.outbox:
             yield run.outbox.popleft()

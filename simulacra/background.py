@@ -1,0 +1,97 @@
+"""Work beside the caller: it may outlive the call that started it, but not its owner.
+
+A task group ends only when all its tasks have, however long they shield themselves. Where a bound must hold (a
+cancelled tool, a late observer) the work runs here instead: waiting for it can be given up, the work stays owned.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+
+from simulacra.clock import time_limit
+
+logger = logging.getLogger("simulacra.background")
+CLOSE_SECONDS = 0.1
+
+
+class Job:
+    """One piece of background work; it ends by itself, or when it is cancelled."""
+
+    def __init__(self, work: Callable[[], Awaitable[None]], ended: Callable[[Job], None]) -> None:
+        self._work = work
+        self._ended = ended
+        self._scope = anyio.CancelScope()
+        self._done = anyio.Event()
+        self._task: Any = None
+
+    @property
+    def is_done(self) -> bool:
+        return self._done.is_set()
+
+    def cancel(self) -> None:
+        """Ask the work to stop."""
+        self._scope.cancel()
+
+    async def wait(self) -> None:
+        """Wait until it has ended, however it did."""
+        await self._done.wait()
+
+    def start(self) -> None:
+        loop = anyio.lowlevel.current_token().native_token
+
+        if isinstance(loop, asyncio.AbstractEventLoop):
+            self._task = loop.create_task(self._run())
+        else:
+            import trio  # noqa: PLC0415 -- only one of the two loops is in use
+
+            self._task = trio.lowlevel.spawn_system_task(self._run, context=copy_context())
+
+    async def _run(self) -> None:
+        try:
+            with self._scope:
+                await self._work()
+        except Exception:
+            logger.exception("background work failed")
+        except BaseException as error:
+            if not isinstance(error, anyio.get_cancelled_exc_class()):
+                raise
+        finally:
+            self._ended(self)
+            self._done.set()
+
+
+class Background:
+    """Owns jobs; when it is closed none is left running that would stop when asked to."""
+
+    def __init__(self) -> None:
+        self._jobs: set[Job] = set()
+
+    def start(self, work: Callable[[], Awaitable[None]]) -> Job:
+        """Run `work` as a task of its own, in the caller's context; what it raises is logged.
+
+        Args:
+            work: Reports its own outcome.
+        """
+        job = Job(work, self._jobs.discard)
+        self._jobs.add(job)
+        job.start()
+
+        return job
+
+    async def aclose(self) -> None:
+        """Cancel every job and wait for them, for a bounded time."""
+        jobs = tuple(self._jobs)
+
+        for job in jobs:
+            job.cancel()
+
+        with time_limit(CLOSE_SECONDS, shield=True):
+            for job in jobs:
+                await job.wait()
