@@ -7,11 +7,12 @@ become JSON and come back is `simulacra.serialization`'s affair, identity and or
 from __future__ import annotations
 
 import dataclasses
-import math
 from typing import Annotated, Any, Literal, Self, TypeAlias, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Tag, model_validator
 from pydantic.dataclasses import dataclass
+
+from simulacra.cleaning import Bytes, JsonObject, Text, require_json
 
 StopReason = Literal[
     "end_turn",
@@ -29,72 +30,6 @@ StopReason = Literal[
 STOP_REASONS: frozenset[str] = frozenset(get_args(StopReason))
 MessageStatus = Literal["complete", "interrupted", "failed"]
 MediaKind = Literal["image", "audio", "video", "file"]
-
-
-def clean_text(text: str) -> str:
-    """Replace lone surrogates by U+FFFD and join surrogate pairs; every other text comes back as it is.
-
-    No JSON document and no UTF-8 file can hold a lone surrogate, so it is replaced once, where text enters.
-    """
-    if text.isascii():
-        return text
-
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-    return text
-
-
-def clean_json(value: Any) -> Any:
-    """`clean_text` for every text inside a JSON value, keys included; containers are made anew.
-
-    Args:
-        value: JSON values; bytes are let through, storage writes them as tagged base64.
-
-    Raises:
-        ValueError: There is something in it that no JSON document can hold.
-    """
-    if value is None or isinstance(value, bool | int | bytes):
-        return value
-
-    if isinstance(value, str):
-        return clean_text(value)
-
-    if isinstance(value, dict):
-        return {_clean_key(key): clean_json(item) for key, item in value.items()}
-
-    if isinstance(value, list | tuple):
-        return [clean_json(item) for item in value]
-
-    if isinstance(value, float) and math.isfinite(value):
-        return value
-
-    raise ValueError(f"{value!r:.100} is no JSON value")
-
-
-def _clean_key(key: Any) -> str:
-    if isinstance(key, str):
-        return clean_text(key)
-
-    raise ValueError(f"a JSON object has texts as keys, not {key!r:.100}")
-
-
-def _clean_input(value: Any) -> Any:
-    return clean_text(value) if isinstance(value, str) else value
-
-
-def _refuse_text(value: Any) -> Any:
-    if isinstance(value, str):
-        raise ValueError("bytes are expected; base64 text has to be valid, and decoded first")  # noqa: TRY004 -- pydantic reports ValueError
-
-    return value
-
-
-Text: TypeAlias = Annotated[str, BeforeValidator(_clean_input)]
-Bytes: TypeAlias = Annotated[bytes, BeforeValidator(_refuse_text)]
-JsonObject: TypeAlias = Annotated[dict[str, Any], BeforeValidator(clean_json)]
 
 _VALUE = ConfigDict(extra="forbid")
 
@@ -178,7 +113,7 @@ class ToolSuccessResult(BaseModel):
 
     result: Literal[True] = True
 
-    _clean = model_validator(mode="before")(clean_json)
+    _clean = model_validator(mode="before")(require_json)
 
 
 class ToolErrorResult(BaseModel):
@@ -191,7 +126,7 @@ class ToolErrorResult(BaseModel):
     message: Text
     error: JsonValue = None
 
-    _clean = model_validator(mode="before")(clean_json)
+    _clean = model_validator(mode="before")(require_json)
 
 
 def _result_kind(value: Any) -> str:

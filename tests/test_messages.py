@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from message_strategies import any_text, messages, usages
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
+from simulacra.cleaning import clean_json, clean_text
 from simulacra.clock import Clock, clock
 from simulacra.messages import (
     STOP_REASONS,
@@ -29,8 +30,6 @@ from simulacra.messages import (
     UnknownContent,
     Usage,
     UserMessage,
-    clean_json,
-    clean_text,
 )
 
 TEXT = TextContent("x")

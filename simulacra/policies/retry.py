@@ -12,9 +12,9 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any
 
 from simulacra.cancellation import CancellationToken, sleep
+from simulacra.cleaning import clean_text
 from simulacra.clock import clock
 from simulacra.errors import ConfigurationError, OperationCancelledError, ProviderError
-from simulacra.messages import clean_text
 from simulacra.policies.base import Policy, PolicyResult
 from simulacra.policies.guard import attempt
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
+from simulacra.cleaning import clean_text
 from simulacra.errors import ProtocolError
 from simulacra.messages import (
     AssistantContent,
@@ -17,7 +18,6 @@ from simulacra.messages import (
     ThinkingContent,
     ToolContent,
     Usage,
-    clean_text,
 )
 from simulacra.streaming.deltas import (
     ContentExtended,

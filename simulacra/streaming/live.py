@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from pydantic_core import from_json
 
+from simulacra.cleaning import clean_text, require_json
 from simulacra.messages import (
     AssistantContent,
     MediaContent,
@@ -16,8 +17,6 @@ from simulacra.messages import (
     TextContent,
     ThinkingContent,
     ToolContent,
-    clean_json,
-    clean_text,
 )
 
 LiveType = Literal["text", "thinking", "tool", "media", "raw"]
@@ -214,7 +213,7 @@ def parse_arguments(text: str) -> tuple[dict[str, Any], str | None]:
 
 
 def _read_json(text: str) -> Any:
-    return clean_json(from_json(mend_escapes(text), allow_inf_nan=False))
+    return require_json(from_json(mend_escapes(text), allow_inf_nan=False))
 
 
 def mend_escapes(text: str) -> str:

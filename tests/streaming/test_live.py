@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from message_strategies import any_text
 
-from simulacra.messages import clean_json
+from simulacra.cleaning import clean_json
 from simulacra.streaming import LiveContent, parse_arguments
 from simulacra.streaming.live import ECHO_LIMIT, mend_escapes
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from simulacra.cleaning import clean_json, clean_text
 from simulacra.errors import ConfigurationError
-from simulacra.messages import clean_json, clean_text
 from simulacra.provider import ModelRequest, RequestOptions
 from simulacra.schema import ToolDefinition
 from simulacra_openai.history import HistoryEncoder

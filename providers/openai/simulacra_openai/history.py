@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from simulacra.cleaning import clean_json
 from simulacra.errors import ConfigurationError
 from simulacra.messages import (
     Content,
@@ -24,7 +25,6 @@ from simulacra.messages import (
     ToolContent,
     ToolResultContent,
     UserContent,
-    clean_json,
 )
 from simulacra_openai.decode import REFUSAL_MARK, THINKING_MARK
 from simulacra_openai.media import media_part, placeholder
