@@ -138,7 +138,7 @@ class Turn:
             return
 
         try:
-            with self._run.cancellable() as scope:
+            with self._run.step() as scope:
                 await step()
         except anyio.get_cancelled_exc_class():
             await self._settle_interrupted()

@@ -101,7 +101,8 @@ class Announcer:
             )
 
     async def raw_response(self, data: Any) -> None:
-        await self._run.emit(RawResponse(data=data, **self._about))
+        if self._core.emitter.wants(RawResponse):
+            await self._core.emitter.emit(RawResponse(data=data, **self._about))
 
     async def request_success(self, inputs: tuple[UserMessage, ...], metadata: Mapping[str, Any]) -> None:
         await self._run.emit(RequestSuccess(message=newest(inputs), metadata=metadata, **self._about))

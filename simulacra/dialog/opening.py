@@ -103,15 +103,15 @@ class Opening:
     async def before_request(self, params: dict[str, Any]) -> dict[str, Any]:
         conversation = self._core.conversation
 
-        if self._run.wants(BeforeRequest):
+        if self._core.emitter.wants(BeforeRequest):
             event = BeforeRequest(
                 conversation=conversation, request_id=self._request_id, params=params, attempt=self._attempts
             )
-            await self._run.emit(event)
+            await self._core.emitter.emit(event)
 
-        if self._run.wants(RawRequest):
+        if self._core.emitter.wants(RawRequest):
             data = copy.deepcopy(params)
-            await self._run.emit(RawRequest(conversation=conversation, request_id=self._request_id, data=data))
+            await self._core.emitter.emit(RawRequest(conversation=conversation, request_id=self._request_id, data=data))
 
         return params
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from typing import Protocol
 
 import anyio
@@ -61,7 +61,7 @@ class Run:
         self.outbox: deque[Event] = deque()
         self.response: Response | None = None
         self.finished = anyio.Event()
-        self._scopes: list[anyio.CancelScope] = []
+        self._step = anyio.CancelScope()
         self._thread = threading.get_ident()
         self._loop = anyio.lowlevel.current_token()
         self._task_id: int | None = None
@@ -85,19 +85,17 @@ class Run:
         else:
             anyio.from_thread.run_sync(self._cancel, token=self._loop)
 
-    @contextmanager
-    def cancellable(self) -> Iterator[anyio.CancelScope]:
-        """A scope that `cancel` ends, also when it came before. Nothing may be yielded to a consumer inside."""
-        with anyio.CancelScope() as scope:
-            self._scopes.append(scope)
+    def step(self) -> anyio.CancelScope:
+        """The scope of the next step, which `cancel` ends, also when it came before. On the per-delta path.
 
-            if self.source.is_cancelled:
-                scope.cancel()
+        A run takes one step at a time, and nothing may be yielded to a consumer inside it.
+        """
+        self._step = scope = anyio.CancelScope()
 
-            try:
-                yield scope
-            finally:
-                self._scopes.remove(scope)
+        if self.source.is_cancelled:
+            scope.cancel()
+
+        return scope
 
     async def emit(self, event: Event) -> None:
         """Keep it for the consumer and tell the listeners."""
@@ -165,8 +163,7 @@ class Run:
 
     def interrupt_step(self) -> None:
         """End what is waited for just now, without cancelling the run."""
-        if self._scopes:
-            self._scopes[-1].cancel()
+        self._step.cancel()
 
     def turn_ended(self) -> None:
         """A turn is about to be announced as over; a single exchange gives up the floor with it."""
@@ -176,9 +173,7 @@ class Run:
 
     def _cancel(self) -> None:
         self.source.cancel()
-
-        for scope in self._scopes:
-            scope.cancel()
+        self._step.cancel()
 
 
 async def admit(

@@ -16,7 +16,7 @@ from simulacra.messages import Response
 
 
 class TurnStream:
-    """An async context manager; iterate it for events.
+    """An async context manager; iterate it for events: all but `before_request` and `raw_*`, which listeners get.
 
     Errors of the turn raise from the iteration. Leaving early cancels the turn, keeps what was delivered and closes
     the connection; `response()` tells the outcome in every case.

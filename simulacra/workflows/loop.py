@@ -107,7 +107,7 @@ class ToolLoop:
         round_ = self._round(request_id, calls, runner)
 
         try:
-            with self._run.cancellable():
+            with self._run.step():
                 await round_.run()
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
