@@ -10,6 +10,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -40,6 +41,7 @@ _BY_STATUS: dict[int, type[ProviderError]] = {
 _BY_CODE: dict[str, type[ProviderError]] = {
     "authentication_error": AuthenticationError,
     "billing_error": QuotaExceededError,
+    "billing_not_active": QuotaExceededError,
     "billing_hard_limit_reached": QuotaExceededError,
     "context_length_exceeded": ContextWindowError,
     "exceed_context_size_error": ContextWindowError,
@@ -59,11 +61,14 @@ _BY_CODE: dict[str, type[ProviderError]] = {
     "timeout_error": TimeoutExceededError,
 }
 _OVERFLOW = re.compile(
-    r"prompt is too long|context length|context window|maximum context|context_length"
-    r"|too many tokens|exceeds? (the )?(available )?context|input is too long|token limit exceeded",
+    r"prompt is too long|context length|context window|maximum (context|prompt)|context_length"
+    r"|too many tokens|exceeds? (the )?(available )?context|input is too long|token limit exceeded"
+    r"|input token (count|length)|maximum number of (input )?tokens",
     re.IGNORECASE,
 )
-_QUOTA_CODES = frozenset(code for code, error in _BY_CODE.items() if error is QuotaExceededError)
+_REFINEMENTS = frozenset({ContextWindowError, QuotaExceededError})
+"""What a code may make of a status that only says that the request was refused."""
+_MESSAGE_LIMIT = 2_000
 
 
 def error_from_status(status: int | None, headers: Mapping[str, str] | None = None, body: Any = None) -> ProviderError:
@@ -81,15 +86,13 @@ def error_from_status(status: int | None, headers: Mapping[str, str] | None = No
     message, codes = _read_body(body)
     effective = _effective_status(status, codes)
     kind = _classify(effective, codes, message)
-    hint = lowered.get("x-should-retry", "").lower()
-    retryable = {"true": True, "false": False}.get(hint, True if effective == 409 else None)
 
     return kind(
-        message or f"the service answered with status {status}",
+        message or f"the service gives no reason but {codes[0] if codes else f'status {status}'}",
         status=effective,
         code=codes[0] if codes else None,
         request_id=lowered.get("request-id") or lowered.get("x-request-id"),
-        retryable=retryable,
+        retryable=_retryable(kind, effective, lowered),
         retry_after=retry_after(lowered),
     )
 
@@ -99,9 +102,9 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
     A date rounds up to whole seconds, one already past asks for no wait; negative or unreadable hints are ignored.
     """
-    for name, factor in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+    for name, divisor in (("retry-after-ms", 1000), ("retry-after", 1)):
         try:
-            seconds = float(headers[name]) * factor
+            seconds = float(headers[name]) / divisor
         except (KeyError, ValueError):
             continue
 
@@ -109,11 +112,22 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
             return seconds
 
     try:
-        moment = parsedate_to_datetime(headers["retry-after"]).timestamp()
+        moment = parsedate_to_datetime(headers["retry-after"])
+        due = moment.replace(tzinfo=moment.tzinfo or UTC).timestamp()  # HTTP dates are in UTC (RFC 9110, 5.6.7)
     except (KeyError, ValueError, TypeError, OverflowError):
         return None
 
-    return float(max(0, math.ceil(moment - clock().now_ms() / 1000)))
+    return float(max(0, math.ceil(due - clock().now_ms() / 1000)))
+
+
+def _retryable(kind: type[ProviderError], status: int | None, headers: Mapping[str, str]) -> bool | None:
+    """What overrides the class's own answer: the vendor's word, but for what no repetition changes."""
+    if kind in _REFINEMENTS:
+        return None
+
+    hint = headers.get("x-should-retry", "").lower()
+
+    return {"true": True, "false": False}.get(hint, True if status == 409 else None)
 
 
 def _read_body(body: Any) -> tuple[str, list[str]]:
@@ -122,58 +136,67 @@ def _read_body(body: Any) -> tuple[str, list[str]]:
         body = body.decode("utf-8", "replace")
 
     if isinstance(body, str):
-        try:
-            parsed = json.loads(body)
-        except ValueError:
-            return body.strip()[:2000], []
+        parsed = _parse(body)
 
-        return _read_body(parsed) if isinstance(parsed, dict) else (body.strip()[:2000], [])
+        return (_tidy(body), []) if parsed is None else _read_body(parsed)
+
+    if isinstance(body, list):
+        body = next((item for item in body if isinstance(item, Mapping)), None)
 
     if not isinstance(body, Mapping):
         return "", []
 
-    detail = body.get("error", body)
+    detail = body.get("error") or body
 
     if not isinstance(detail, Mapping):
-        return str(detail), []
+        said = body.get("message")
+
+        return (_tidy(said), [str(detail)]) if isinstance(said, str) and said else (_tidy(str(detail)), [])
 
     codes = [str(detail[key]) for key in ("code", "type", "status") if detail.get(key) not in (None, "")]
 
-    return str(detail.get("message") or detail.get("detail") or ""), codes
+    return _tidy(str(detail.get("message") or detail.get("detail") or "")), codes
+
+
+def _parse(text: str) -> Any:
+    """The JSON object or array that a text is; `None` for any other text."""
+    try:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+    return parsed if isinstance(parsed, dict | list) else None
+
+
+def _tidy(text: str) -> str:
+    """Short enough for a message, and without lone surrogates, which no log or terminal takes."""
+    return text.strip()[:_MESSAGE_LIMIT].encode("utf-8", "replace").decode()
 
 
 def _effective_status(status: int | None, codes: list[str]) -> int | None:
-    """The status, or the one that an error event under status 200 names as its code."""
-    if status is not None and status >= 400:
+    """The status, or the one that an error event under a good status names as its code."""
+    if status is not None and not 200 <= status < 300:
         return status
 
-    numeric = [int(code) for code in codes if code.isdigit() and 400 <= int(code) < 600]
+    named = (int(code) for code in codes if len(code) == 3 and code.isdecimal())
 
-    return numeric[0] if numeric else None
+    return next((code for code in named if 400 <= code < 600), None)
 
 
 def _classify(status: int | None, codes: list[str], message: str) -> type[ProviderError]:
     named = [_BY_CODE[code.lower()] for code in codes if code.lower() in _BY_CODE]
 
-    if status == 429:
-        return QuotaExceededError if any(code.lower() in _QUOTA_CODES for code in codes) else RateLimitError
+    if status is None:
+        kind = named[0] if named else ServerError
+    elif status >= 500:
+        kind = _BY_STATUS.get(status, ServerError)
+    elif status == 429:
+        kind = QuotaExceededError if QuotaExceededError in named else RateLimitError
+    elif status in _BY_STATUS:
+        kind = _BY_STATUS[status]
+    else:
+        kind = next((found for found in named if found in _REFINEMENTS), BadRequestError)
 
-    if status in (400, 413, 422, None) or (400 <= status < 500 and status not in _BY_STATUS):
-        if ContextWindowError in named:
-            return ContextWindowError
+    may_be_overflow = kind is BadRequestError and status in (None, 400, 413, 422)
 
-        if status is None and named:
-            return named[0]
-
-        if status is not None and QuotaExceededError in named:
-            return QuotaExceededError
-
-        if status in (400, 413, 422) and _OVERFLOW.search(message):
-            return ContextWindowError
-
-        return ServerError if status is None else BadRequestError
-
-    if status in _BY_STATUS:
-        return _BY_STATUS[status]
-
-    return ServerError
+    return ContextWindowError if may_be_overflow and _OVERFLOW.search(message) else kind
