@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
@@ -11,11 +10,11 @@ from typing import Any, Self, TypeVar
 
 from simulacra.blocking import refuse_inside_loop, run_sync
 from simulacra.checkpoints import CheckpointConfig, DefaultSummarizationStrategy, SummarizationStrategy
-from simulacra.clock import clock
-from simulacra.dialog.attributes import ConversationAttributes, provider_of
+from simulacra.dialog.attributes import ConversationAttributes, provider_of, require_choice, require_kind
 from simulacra.dialog.checkpointing import make_checkpoint
-from simulacra.dialog.core import Core, Settings, contents_of, stamped
+from simulacra.dialog.core import Core, Settings
 from simulacra.dialog.floor import WhenBusy
+from simulacra.dialog.inputs import TextOrContents, identified, input_of
 from simulacra.dialog.run import Driver, Run, admit
 from simulacra.dialog.stream import TurnStream
 from simulacra.dialog.sync_stream import SyncTurnStream
@@ -23,7 +22,7 @@ from simulacra.emitter import Event, Listener, Unsubscribe
 from simulacra.errors import ConfigurationError, InvalidStateError
 from simulacra.events import CreateChild, Dispose, StateChange
 from simulacra.journal import EntryDraft
-from simulacra.messages import CheckpointState, Message, Response, UserContent, UserMessage
+from simulacra.messages import CheckpointState, Message, Response
 from simulacra.policies import Policy, default_policy
 from simulacra.provider import ModelProvider, RequestOptions
 from simulacra.tools import ToolClass
@@ -35,7 +34,6 @@ from simulacra.transformers import (
 )
 
 E = TypeVar("E", bound=Event)
-TextOrContents = str | UserContent | UserMessage | Sequence[UserContent]
 
 _default_driver: list[Callable[[Conversation], Driver]] = []
 
@@ -78,14 +76,18 @@ class Conversation(ConversationAttributes):
     ) -> None:
         settings = Settings(
             provider_of(provider),
-            policy or default_policy(),
-            context_transformer or _default_transformer(),
-            summarization_strategy or DefaultSummarizationStrategy(),
-            options=options or RequestOptions(),
+            require_kind(policy or default_policy(), Policy, "policy"),
+            require_kind(context_transformer or _default_transformer(), ContextTransformer, "context_transformer"),
+            require_kind(
+                summarization_strategy or DefaultSummarizationStrategy(),
+                SummarizationStrategy,
+                "summarization_strategy",
+            ),
+            options=require_kind(options or RequestOptions(), RequestOptions, "options"),
         )
         settings.system = system
         settings.toolkit = tuple(toolkit)
-        self.core = Core(self, id or str(uuid.uuid4()), settings, when_busy=when_busy)
+        self.core = Core(self, id or str(uuid.uuid4()), settings, when_busy=require_choice(when_busy))
         """The moving parts, for drivers and front ends."""
         self._children: list[Conversation] = []
         settings.policy.attach(self)
@@ -106,25 +108,25 @@ class Conversation(ConversationAttributes):
             ConfigurationError: Nothing to send, or a wrong option.
             ProviderError: The request failed; history is as before it.
         """
-        contents = contents_of(text_or_contents)
+        message = input_of(text_or_contents)
         run = await admit(
-            self.core, contents, self.options.updated(**options), streaming=False, driver=self._loop_driver()
+            self.core, message, self.options.updated(**options), streaming=False, driver=self._loop_driver()
         )
 
         return await _respond(run)
 
     async def send_message(self, contents: TextOrContents, **options: Any) -> Response:
         """Send, and wait for exactly one reply; tool calls in it are the caller's to answer. As `prompt` otherwise."""
-        run = await admit(self.core, contents_of(contents), self.options.updated(**options), streaming=False)
+        run = await admit(self.core, input_of(contents), self.options.updated(**options), streaming=False)
 
         return await _respond(run)
 
     def stream(self, text_or_contents: TextOrContents, **options: Any) -> TurnStream:
         """As `prompt`, event by event: `async with conversation.stream("...") as stream`."""
-        contents = contents_of(text_or_contents)
+        message = input_of(text_or_contents)
         merged = self.options.updated(**options)
 
-        return TurnStream(lambda: admit(self.core, contents, merged, streaming=True, driver=self._loop_driver()))
+        return TurnStream(lambda: admit(self.core, message, merged, streaming=True, driver=self._loop_driver()))
 
     def prompt_sync(self, text_or_contents: TextOrContents, **options: Any) -> Response:
         """`prompt` for plain scripts. Ctrl-C cancels, keeps what was delivered, and is raised again.
@@ -185,11 +187,11 @@ class Conversation(ConversationAttributes):
 
             return None
 
-        contents = contents_of(text_or_contents)
+        message = input_of(text_or_contents)
         merged = self.options.updated(**options)
 
         return await _respond(
-            await admit(self.core, contents, merged, streaming=False, driver=self._loop_driver(), first=True)
+            await admit(self.core, message, merged, streaming=False, driver=self._loop_driver(), first=True)
         )
 
     def clear_queue(self) -> int:
@@ -209,7 +211,7 @@ class Conversation(ConversationAttributes):
             InvalidStateError: Something is under way.
         """
         self.core.require_free("load")
-        loaded = tuple(_identified(message) for message in messages)
+        loaded = tuple(identified(message) for message in messages)
         ids = [message.id for message in loaded]
 
         if len(set(ids)) < len(ids):
@@ -368,14 +370,3 @@ async def _respond(admitted: Run | Response) -> Response:
 
 def _default_transformer() -> ContextTransformer:
     return CompositeContextTransformer([ToolContextTransformer(), CheckpointContextTransformer()])
-
-
-def _identified(message: Message) -> Message:
-    """The message with id and time; what a caller may still change is copied (MSG-5, MSG-8, CC-R2)."""
-    timestamp = message.timestamp or clock().now_ms()
-    known: dict[str, Any] = {"id": message.id or clock().new_id(), "timestamp": timestamp}
-
-    if isinstance(message, UserMessage):
-        return dataclasses.replace(message, content=stamped(message.content, timestamp), **known)
-
-    return dataclasses.replace(message, content=stamped(message.content, timestamp), **known)

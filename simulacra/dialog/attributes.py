@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from simulacra.dialog.core import Core
 from simulacra.dialog.floor import QueuedInput, WhenBusy
@@ -18,6 +18,8 @@ from simulacra.tools import ToolClass
 
 if TYPE_CHECKING:
     from simulacra.conversation import Conversation
+
+T = TypeVar("T")
 
 
 class ConversationAttributes:
@@ -122,7 +124,7 @@ class ConversationAttributes:
     @options.setter
     def options(self, options: RequestOptions) -> None:
         self._require_alive("setting the options")
-        self.core.settings.options = options
+        self.core.settings.options = require_kind(options, RequestOptions, "options")
 
     @property
     def token_counter(self) -> TokenCounter:
@@ -131,7 +133,7 @@ class ConversationAttributes:
     @token_counter.setter
     def token_counter(self, counter: TokenCounter) -> None:
         self._require_alive("setting the token counter")
-        self.core.settings.counter = counter
+        self.core.settings.counter = require_kind(counter, TokenCounter, "token_counter")
 
     @property
     def when_busy(self) -> WhenBusy:
@@ -139,11 +141,35 @@ class ConversationAttributes:
 
     @when_busy.setter
     def when_busy(self, when_busy: WhenBusy) -> None:
-        self.core.floor.when_busy = when_busy
+        self.core.floor.when_busy = require_choice(when_busy)
 
     def _require_alive(self, operation: str) -> None:
         if self.state == "disposed":
             self.core.require_state(operation, "idle")
+
+
+def require_kind(value: T, kind: type[Any], name: str) -> T:
+    """The value, if it is what it should be.
+
+    Raises:
+        ConfigurationError: It is not.
+    """
+    if not isinstance(value, kind):
+        raise ConfigurationError(f"{name} takes a {kind.__name__}, not {type(value).__name__}: {value!r:.100}")
+
+    return value
+
+
+def require_choice(when_busy: WhenBusy) -> WhenBusy:
+    """The value, if it is one of the five.
+
+    Raises:
+        ConfigurationError: It is not.
+    """
+    if when_busy not in get_args(WhenBusy):
+        raise ConfigurationError(f"when_busy is one of {', '.join(get_args(WhenBusy))}, not {when_busy!r}")
+
+    return when_busy
 
 
 def provider_of(provider: ModelProvider | str) -> ModelProvider:

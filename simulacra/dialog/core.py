@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import copy
-import dataclasses
 import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
-
-from pydantic import ValidationError
+from typing import TYPE_CHECKING, Any
 
 from simulacra.background import Background
 from simulacra.dialog.floor import Floor, QueuedInput, WhenBusy
 from simulacra.emitter import Emitter, Event
-from simulacra.errors import ConfigurationError, InvalidStateError
+from simulacra.errors import InvalidStateError
 from simulacra.events import (
     CONVERSATION_EVENTS,
     ChildEvent,
@@ -26,7 +22,6 @@ from simulacra.events import (
     LifecycleError,
 )
 from simulacra.journal import EntryDraft, Journal
-from simulacra.messages import Content, TextContent, UnknownContent, UserContent, UserMessage
 from simulacra.policies import Policy
 from simulacra.provider import ModelProvider, RequestOptions
 from simulacra.tokens import TokenCounter
@@ -39,8 +34,6 @@ if TYPE_CHECKING:
     from simulacra.dialog.run import Driver, Run
 
 logger = logging.getLogger("simulacra.conversation")
-
-C = TypeVar("C", bound=Content)
 
 _LEGAL: Mapping[ConversationState, frozenset[ConversationState]] = {
     "idle": frozenset({"awaiting_response", "disposed"}),
@@ -199,48 +192,6 @@ class Core:
 
     def _bubble(self, event: Event) -> Event:
         return ChildEvent(conversation=self.conversation, request_id=getattr(event, "request_id", ""), event=event)
-
-
-def contents_of(text_or_contents: str | UserContent | UserMessage | Sequence[UserContent]) -> tuple[UserContent, ...]:
-    """What a caller handed in, as content blocks.
-
-    Raises:
-        ConfigurationError: Nothing to send, or something that a user message cannot hold.
-    """
-    blocks: tuple[UserContent, ...]
-
-    match text_or_contents:
-        case str():
-            blocks = (TextContent(text_or_contents),)
-        case UserMessage():
-            blocks = text_or_contents.content
-        case Sequence():
-            blocks = tuple(cast(Sequence[UserContent], text_or_contents))
-        case _:
-            blocks = (text_or_contents,)
-
-    try:
-        content = UserMessage(blocks).content
-    except ValidationError as error:
-        raise ConfigurationError(f"a prompt takes text or content blocks of a user message: {error}") from error
-
-    if all(isinstance(block, TextContent) and not block.text for block in content):
-        raise ConfigurationError("a prompt needs content: give a text that is not empty, or content blocks")
-
-    return content
-
-
-def stamped(contents: Sequence[C], timestamp: int) -> tuple[C, ...]:
-    """Blocks without a time take `timestamp` (ms); what a caller may still change is copied (MSG-5, CC-R2)."""
-    return tuple(
-        dataclasses.replace(
-            block if isinstance(block, TextContent) and block.extended is None else copy.deepcopy(block),
-            timestamp=timestamp,
-        )
-        if not isinstance(block, UnknownContent) and block.timestamp is None
-        else copy.deepcopy(block)
-        for block in contents
-    )
 
 
 def _remedy(state: ConversationState) -> str:

@@ -13,11 +13,11 @@ from typing import Literal, Protocol
 import anyio
 
 from simulacra.clock import clock
+from simulacra.dialog.inputs import merged
 from simulacra.errors import InvalidStateError
-from simulacra.messages import Response, UserContent
+from simulacra.messages import Response, UserContent, UserMessage
 
 WhenBusy = Literal["reject", "queue", "merge", "latest", "interrupt"]
-Contents = tuple[UserContent, ...]
 QUEUE_LIMIT = 32
 
 
@@ -26,10 +26,15 @@ class QueuedInput:
     """An input that waits. `has_caller` is false for those of `queue_message`, which no prompt waits for."""
 
     input_id: str
-    contents: Contents
+    message: UserMessage
     has_caller: bool = True
     _settled: anyio.Event | None = field(default=None, init=False)
     _outcome: Grant | Response | Exception | None = field(default=None, init=False)
+
+    @property
+    def contents(self) -> tuple[UserContent, ...]:
+        """What is to be sent."""
+        return self.message.content
 
     def settle(self, outcome: Grant | Response | Exception) -> None:
         self._outcome = outcome
@@ -56,12 +61,9 @@ class QueuedInput:
 
 @dataclass(eq=False, slots=True)
 class Grant:
-    """The floor, for one piece of work: the inputs it begins with, and who else waits for its outcome.
+    """The floor, for one piece of work: the inputs it begins with, and who else waits for its outcome."""
 
-    Each item of `inputs` becomes one user message.
-    """
-
-    inputs: tuple[Contents, ...]
+    inputs: tuple[UserMessage, ...]
     input_ids: tuple[str, ...] = ()
     followers: list[QueuedInput] = field(default_factory=list)
     is_cancelled: bool = False
@@ -106,7 +108,7 @@ class Floor:
     def queued(self) -> tuple[QueuedInput, ...]:
         return tuple(self._waiting)
 
-    def take(self, *inputs: Contents) -> Grant:
+    def take(self, *inputs: UserMessage) -> Grant:
         """Take the free floor at once."""
         assert self.holder is None
         self.holder = Grant(inputs)
@@ -121,7 +123,7 @@ class Floor:
             self._withdraw(waiting)
             raise
 
-    def enqueue(self, contents: Contents, *, has_caller: bool = True, first: bool = False) -> QueuedInput:
+    def enqueue(self, message: UserMessage, *, has_caller: bool = True, first: bool = False) -> QueuedInput:
         """Put an input into the queue.
 
         Raises:
@@ -134,7 +136,7 @@ class Floor:
                 remedy="Wait for a response, or drop what waits with clear_queue()",
             )
 
-        waiting = QueuedInput(input_id=clock().new_id(), contents=contents, has_caller=has_caller)
+        waiting = QueuedInput(input_id=clock().new_id(), message=message, has_caller=has_caller)
         self._waiting.insert(0 if first else len(self._waiting), waiting)
         self._host.input_queued(waiting)
 
@@ -164,17 +166,16 @@ class Floor:
 
         match self.when_busy:
             case "merge":
-                merged = tuple(block for waiting in callers for block in waiting.contents)
-                self._hand_to(callers[0], callers[1:], (merged,))
+                self._hand_to(callers[0], callers[1:], (merged([waiting.message for waiting in callers]),))
             case "interrupt":
-                self._hand_to(callers[0], callers[1:], tuple(waiting.contents for waiting in callers))
+                self._hand_to(callers[0], callers[1:], tuple(waiting.message for waiting in callers))
             case "latest":
                 for older in callers[:-1]:
                     self._drop(older, "superseded")
 
-                self._hand_to(callers[-1], [], (callers[-1].contents,))
+                self._hand_to(callers[-1], [], (callers[-1].message,))
             case "queue" | "reject":
-                self._hand_to(callers[0], [], (callers[0].contents,))
+                self._hand_to(callers[0], [], (callers[0].message,))
 
     def clear(self, reason: str = "dropped") -> int:
         """Drop what waits; its callers get a cancelled response.
@@ -189,7 +190,7 @@ class Floor:
 
         return len(waiting)
 
-    def _hand_to(self, leader: QueuedInput, followers: list[QueuedInput], inputs: tuple[Contents, ...]) -> None:
+    def _hand_to(self, leader: QueuedInput, followers: list[QueuedInput], inputs: tuple[UserMessage, ...]) -> None:
         sent = [leader, *followers]
         self.holder = Grant(inputs, tuple(waiting.input_id for waiting in sent), followers)
 

@@ -13,11 +13,12 @@ import anyio.from_thread
 import anyio.lowlevel
 
 from simulacra.cancellation import CancellationTokenSource
-from simulacra.clock import clock, time_limit
-from simulacra.dialog.core import Core, stamped
-from simulacra.dialog.floor import Contents, Grant
+from simulacra.clock import time_limit
+from simulacra.dialog.core import Core
+from simulacra.dialog.floor import Grant
+from simulacra.dialog.inputs import admitted
 from simulacra.emitter import Event
-from simulacra.errors import InvalidStateError
+from simulacra.errors import ConfigurationError, InvalidStateError
 from simulacra.messages import Response, UserMessage
 from simulacra.provider import RequestOptions
 from simulacra.turn import SETTLE_SECONDS, Turn, TurnPlan
@@ -29,13 +30,6 @@ class Driver(Protocol):
     def drive(self, run: Run) -> AsyncGenerator[Event, None]:
         """Yield the events of the loop; set `run.response`, or raise what ended it."""
         ...
-
-
-def message_of(contents: Contents) -> UserMessage:
-    """Contents as a user message with id and time (MSG-5)."""
-    now = clock().now_ms()
-
-    return UserMessage(stamped(contents, now), id=clock().new_id(), timestamp=now)
 
 
 class Run:
@@ -109,7 +103,7 @@ class Run:
 
     def user_messages(self) -> tuple[UserMessage, ...]:
         """The inputs as messages."""
-        return tuple(message_of(contents) for contents in self.grant.inputs)
+        return tuple(admitted(message) for message in self.grant.inputs)
 
     def turn(self, plan: TurnPlan) -> Turn:
         """One exchange of this run."""
@@ -178,7 +172,7 @@ class Run:
 
 async def admit(
     core: Core,
-    contents: Contents,
+    message: UserMessage,
     options: RequestOptions,
     *,
     streaming: bool,
@@ -189,7 +183,7 @@ async def admit(
 
     Args:
         core: The conversation's parts.
-        contents: What is to be sent.
+        message: What is to be sent.
         options: Options of every request of the run.
         streaming: Whether a consumer will take the events.
         driver: Conducts the tool loop; `None` for a single exchange.
@@ -200,17 +194,21 @@ async def admit(
 
     Raises:
         InvalidStateError: The conversation is disposed, or busy and set to reject.
+        ConfigurationError: The message's id is in history already.
     """
     if core.is_closing:
         raise InvalidStateError("prompt", state="disposed", allowed=("idle",), remedy="Create a new Conversation")
 
+    if message.id is not None and core.journal.history.position(message.id) is not None:
+        raise ConfigurationError(f"message id {message.id!r} is in history already: leave the id out to get a new one")
+
     if not core.floor.is_taken:
-        return Run(core, core.floor.take(contents), options, streaming=streaming, driver=driver)
+        return Run(core, core.floor.take(message), options, streaming=streaming, driver=driver)
 
     if core.floor.when_busy == "reject" and not first:
         core.require_free("prompt")
 
-    waiting = core.floor.enqueue(contents, first=first)
+    waiting = core.floor.enqueue(message, first=first)
 
     if core.floor.when_busy == "interrupt" or first:
         core.cancel()

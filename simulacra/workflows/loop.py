@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from simulacra.clock import clock
-from simulacra.dialog.run import Run, message_of
+from simulacra.dialog.inputs import admitted, input_of
+from simulacra.dialog.run import Run
 from simulacra.emitter import Event
 from simulacra.events import HistoryChange
 from simulacra.journal import EntryDraft
-from simulacra.messages import Response, TextContent, ToolContent, ToolResultContent, Usage, UserMessage
+from simulacra.messages import Response, ToolContent, ToolResultContent, Usage, UserMessage
 from simulacra.tools import ToolClass, ToolContext, ToolProgress, ToolRunner
 from simulacra.turn import Turn, TurnPlan
 from simulacra.workflows.batches import ToolRound
@@ -166,7 +167,7 @@ class ToolLoop:
     async def _note_late(self, call: ToolContent, result: ToolResultContent) -> None:
         """A call that was answered as still running has ended: one text note at its own place (T14)."""
         outcome = result.result.model_dump_json()
-        note = message_of((TextContent(f"The tool {call.tool}, reported as still running, has ended: {outcome}"),))
+        note = admitted(input_of(f"The tool {call.tool}, reported as still running, has ended: {outcome}"))
         body = {"message": note, "request_id": "", "committed": True}
         self._core.journal.record(
             EntryDraft("tool_result", {"tool_request_id": call.tool_request_id, "content": result, "late": True})
@@ -228,7 +229,7 @@ class ToolLoop:
 
         await self._workflow.announce_dequeued(waiting.contents)
 
-        return TurnPlan(inputs=(message_of(waiting.contents),), tool_choice=self._follow_up_choice())
+        return TurnPlan(inputs=(admitted(waiting.message),), tool_choice=self._follow_up_choice())
 
     def _follow_up_choice(self) -> str | None:
         """A choice that forces a call holds for the first request only: else no answer would ever come (TLS-40)."""

@@ -10,8 +10,8 @@ from typing import Any, Self, TypeVar
 import anyio
 
 from simulacra.blocking import refuse_inside_loop, run_sync
-from simulacra.conversation import Conversation, TextOrContents, register_default_driver
-from simulacra.dialog.core import contents_of
+from simulacra.conversation import Conversation, register_default_driver
+from simulacra.dialog.inputs import TextOrContents, input_of
 from simulacra.dialog.run import Run, admit
 from simulacra.emitter import Emitter, Event, Listener, Unsubscribe
 from simulacra.errors import InvalidStateError
@@ -111,14 +111,14 @@ class WorkflowManager:
             ConfigurationError: Nothing to send, or a wrong option.
         """
         self._require_alive("run")
-        contents = contents_of(text_or_contents)
+        message = input_of(text_or_contents)
         merged = self.conversation.options.updated(**options)
 
         if key is None:
             conductor = _Conductor(self)
 
             return await conductor.conclude(
-                await admit(self.conversation.core, contents, merged, streaming=False, driver=conductor)
+                await admit(self.conversation.core, message, merged, streaming=False, driver=conductor)
             )
 
         if key in self._underway:
@@ -130,7 +130,7 @@ class WorkflowManager:
         self._underway[key] = anyio.Event()
 
         try:
-            self._results[key] = await self.run(contents, **options)
+            self._results[key] = await self.run(message, **options)
 
             return self._results[key]
         finally:
@@ -161,7 +161,9 @@ class WorkflowManager:
         conductor = _Conductor(self, resumed=last)
         merged = self.conversation.options.updated(**options)
 
-        return await conductor.conclude(await admit(core, last.content, merged, streaming=False, driver=conductor))
+        return await conductor.conclude(
+            await admit(core, UserMessage(last.content), merged, streaming=False, driver=conductor)
+        )
 
     def queue_message(self, text_or_contents: TextOrContents) -> None:
         """Send this at the next normal stop of the current workflow, or of the next one.
@@ -175,7 +177,7 @@ class WorkflowManager:
         if self.current_workflow is not None:
             self.current_workflow.queue_message(text_or_contents)
         else:
-            self.conversation.core.floor.enqueue(contents_of(text_or_contents), has_caller=False)
+            self.conversation.core.floor.enqueue(input_of(text_or_contents), has_caller=False)
 
     async def drive(self, run: Run) -> AsyncGenerator[Event, None]:
         """Conduct a prompt of the conversation; the conversation calls this."""

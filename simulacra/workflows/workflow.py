@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import anyio
 
-from simulacra.conversation import Conversation, TextOrContents
-from simulacra.dialog.core import contents_of
+from simulacra.conversation import Conversation
+from simulacra.dialog.inputs import TextOrContents, input_of
 from simulacra.dialog.run import Run, admit
 from simulacra.emitter import Emitter, Event, Listener, Unsubscribe
 from simulacra.errors import InvalidStateError
@@ -101,10 +101,10 @@ class Workflow:
                 "starting a workflow", state="led by a manager", remedy="Use the manager's run(), or detach it first"
             )
 
-        contents = contents_of(text_or_contents)
+        message = input_of(text_or_contents)
         merged = self.conversation.options.updated(**options)
 
-        return await conclude(self, await admit(core, contents, merged, streaming=False, driver=self))
+        return await conclude(self, await admit(core, message, merged, streaming=False, driver=self))
 
     async def drive(self, run: Run) -> AsyncGenerator[Event, None]:
         """Conduct the loop on a run; the conversation calls this."""
@@ -165,9 +165,9 @@ class Workflow:
         if self.state == "disposed":
             raise InvalidStateError("queue_message", state="disposed", allowed=("idle", "busy"))
 
-        contents = contents_of(text_or_contents)
-        self.conversation.core.floor.enqueue(contents, has_caller=False)
-        self._post(MessageQueued(workflow=self, message=contents))
+        message = input_of(text_or_contents)
+        self.conversation.core.floor.enqueue(message, has_caller=False)
+        self._post(MessageQueued(workflow=self, message=message.content))
 
     def clear_queue(self) -> int:
         """Drop what waits. Returns how many messages that were."""
