@@ -76,7 +76,7 @@ class _TrioTimer:
 
         async def wait() -> None:
             with self._scope:
-                await trio.sleep(seconds)
+                await trio.sleep(max(0.0, seconds))
                 callback()
 
         trio.lowlevel.spawn_system_task(wait)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import suppress
 from typing import Any, TypeVar
 
+from simulacra.clock import time_limit
 from simulacra.messages import Usage
 from simulacra.streaming.deltas import MessageStart, StreamEvent, UsageUpdate
 
 T = TypeVar("T")
+_CLOSE_SECONDS = 0.05  # half of what a cancelled turn has to settle in
+_CLOSE_SECONDS = 0.05  # half of what a cancelled turn has to settle in
 
 
 def opens_reply(event: StreamEvent) -> bool:
@@ -40,7 +44,7 @@ async def peek_generator(
                 found = item
                 break
     except BaseException:
-        await _close(iterator)
+        await _close_anyway(iterator)
         raise
 
     return found, _Replay(seen, iterator)
@@ -52,8 +56,12 @@ class _Replay(AsyncGenerator[T, None]):
     def __init__(self, seen: list[T], source: AsyncIterator[T]) -> None:
         self._seen = seen[::-1]
         self._source = source
+        self._closed = False
 
     async def __anext__(self) -> T:
+        if self._closed:
+            raise StopAsyncIteration
+
         return self._seen.pop() if self._seen else await self._source.__anext__()
 
     async def asend(self, value: None) -> T:
@@ -67,6 +75,7 @@ class _Replay(AsyncGenerator[T, None]):
         raise typ
 
     async def aclose(self) -> None:
+        self._closed = True
         self._seen.clear()
         await _close(self._source)
 
@@ -112,17 +121,36 @@ class OpenStream:
             return
 
         self._closed = True
+        failures: list[Exception] = []
 
         try:
             await self.events.aclose()
         finally:
             for hook in self._close_hooks:
-                await _settle(hook(self.usage))
+                try:
+                    await _settle(hook(self.usage))
+                except Exception as error:  # noqa: BLE001 -- every limit settles, whatever another one does
+                    failures.append(error)
+
+        if failures:
+            raise failures[0]
 
 
 async def _settle(outcome: object) -> None:
     if inspect.isawaitable(outcome):
         await outcome
+
+
+async def _close_anyway(iterator: AsyncIterator[T]) -> None:
+    """Close after a failure or a cancellation: within a bound, and never in place of what went wrong."""
+    with suppress(Exception), time_limit(_CLOSE_SECONDS, shield=True):
+        await _close(iterator)
+
+
+async def _close_anyway(iterator: AsyncIterator[T]) -> None:
+    """Close after a failure or a cancellation: within a bound, and never in place of what went wrong."""
+    with suppress(Exception), time_limit(_CLOSE_SECONDS, shield=True):
+        await _close(iterator)
 
 
 async def _close(iterator: AsyncIterator[T]) -> None:
