@@ -1,6 +1,17 @@
-"""Doubles for tests of programs that use the engine: a scripted model and a clock under control."""
+"""Doubles for tests of programs that use the engine: a scripted model, vendors on loopback, a clock under control."""
 
 from simulacra.testing.clock import FakeClock
+from simulacra.testing.conformance import ProviderConformance
+from simulacra.testing.driving import Recorder
+from simulacra.testing.emulators import (
+    EmulatedCall,
+    EmulatedReply,
+    EmulatedRequest,
+    OpenAIEmulator,
+    VendorEmulator,
+    event_stream,
+    http_error,
+)
 from simulacra.testing.scripted import (
     Call,
     Delay,
@@ -22,18 +33,27 @@ from simulacra.testing.scripted import (
 __all__ = [
     "Call",
     "Delay",
+    "EmulatedCall",
+    "EmulatedReply",
+    "EmulatedRequest",
     "FakeClock",
     "Fault",
+    "OpenAIEmulator",
     "Part",
+    "ProviderConformance",
+    "Recorder",
     "ScriptedProvider",
     "Stall",
     "Step",
     "UnexpectedRequestError",
     "UnusedStepsError",
+    "VendorEmulator",
     "calls",
     "delay",
+    "event_stream",
     "fault",
     "fault_after",
+    "http_error",
     "reply",
     "stall",
 ]

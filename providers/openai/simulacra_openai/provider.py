@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from simulacra.clock import time_limit
@@ -193,14 +193,17 @@ async def _chunks(response: httpx2.Response, observer: RequestObserver) -> Async
     splitter = EventSplitter()
 
     with vendor_errors(reading=True):
-        async with aclosing(response.aiter_bytes()) as body:
+        async with _body(response) as body:
             async for data in body:
                 wants_chunks = observer.wants_chunks
+                found = splitter.feed(data)
 
                 if not wants_chunks:
                     await observer.chunk(None)
+                elif not found:  # a ping, or a piece of an event
+                    await observer.chunk(data.decode("utf-8", "replace"))
 
-                for name, payload in splitter.feed(data):
+                for name, payload in found:
                     chunk = read_event(name, payload)
 
                     if chunk is None:
@@ -226,6 +229,27 @@ async def _whole_reply(
     await observer.chunk(reply if observer.wants_chunks else None)
     yield reply
     yield None
+
+
+@asynccontextmanager
+async def _body(response: httpx2.Response) -> AsyncIterator[AsyncGenerator[bytes, None]]:
+    """The bytes of a response, closed on leaving.
+
+    The transport forgets to close its innermost generator, which trio complains of; reading on from a response that is
+    closed ends it at once.
+    """
+    body = response.aiter_bytes()
+
+    try:
+        yield body
+    finally:
+        with time_limit(CLOSE_SECONDS, shield=True):
+            await response.aclose()
+
+            with suppress(Exception):
+                await _drain(body)
+
+            await body.aclose()
 
 
 async def _drain(body: AsyncIterator[bytes]) -> None:

@@ -1,0 +1,15 @@
+"""Vendors' servers on loopback, for tests that go over the wire."""
+
+from simulacra.testing.emulators.openai_chat import OpenAIEmulator, event_stream
+from simulacra.testing.emulators.replies import EmulatedCall, EmulatedReply, EmulatedRequest, http_error
+from simulacra.testing.emulators.server import VendorEmulator
+
+__all__ = [
+    "EmulatedCall",
+    "EmulatedReply",
+    "EmulatedRequest",
+    "OpenAIEmulator",
+    "VendorEmulator",
+    "event_stream",
+    "http_error",
+]

@@ -1,0 +1,155 @@
+"""A chat completions server on loopback: the real wire format, and faults on request."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from simulacra.messages import Usage
+from simulacra.testing.emulators.replies import EmulatedReply, EmulatedRequest, pieces_of
+from simulacra.testing.emulators.server import VendorEmulator
+
+CREATED = 1_760_000_000
+_ERRORS = {
+    400: ("invalid_request_error", None),
+    401: ("invalid_request_error", "invalid_api_key"),
+    403: ("invalid_request_error", "unsupported_country_region_territory"),
+    404: ("invalid_request_error", "model_not_found"),
+    429: ("requests", "rate_limit_exceeded"),
+}
+
+
+def event_stream(chunks: Iterable[Mapping[str, Any]], *, done: bool = True) -> list[bytes]:
+    """Chunks as the events of a chat completion stream.
+
+    Args:
+        chunks: JSON objects.
+        done: Whether `[DONE]` follows.
+    """
+    events = [b"data: " + json.dumps(chunk, separators=(",", ":")).encode() + b"\n\n" for chunk in chunks]
+
+    return [*events, b"data: [DONE]\n\n"] if done else events
+
+
+class OpenAIEmulator(VendorEmulator):
+    """OpenAI's chat completions.
+
+    Example:
+        with OpenAIEmulator([EmulatedReply(text=["Hel", "lo"])]) as emulator:
+            provider = openai_compatible(emulator.base_url, model="any")
+
+    Args:
+        script: The replies in order, or a function from a request to its reply.
+    """
+
+    prefix = "/v1"
+
+    def render_events(self, reply: EmulatedReply, request: EmulatedRequest) -> list[bytes]:
+        opening = {"role": "assistant", "content": None if reply.calls and not reply.text else "", "refusal": None}
+        deltas: list[dict[str, Any]] = [opening]
+        deltas += [{"reasoning_content": piece} for piece in pieces_of(reply.thinking)]
+        deltas += [{"content": piece} for piece in pieces_of(reply.text)]
+        deltas += [{"refusal": piece} for piece in pieces_of(reply.refusal)]
+
+        for place, call in enumerate(reply.calls):
+            function = {"name": call.tool, "arguments": ""}
+            first = {"index": place, "id": self._call_id(reply, place), "type": "function", "function": function}
+            deltas.append({"tool_calls": [first]})
+            deltas += [
+                {"tool_calls": [{"index": place, "function": {"arguments": fragment}}]} for fragment in call.fragments
+            ]
+
+        chunks = [self._chunk(request, [_choice(delta)]) for delta in deltas]
+
+        if reply.finish is not None:
+            chunks.append(self._chunk(request, [_choice({}, self._finish(reply))]))
+
+        asked = (request.body.get("stream_options") or {}).get("include_usage")
+
+        if reply.usage is not None and asked:
+            chunks.append(self._chunk(request, [], _usage(reply.usage)))
+
+        return event_stream(chunks, done=reply.closed)
+
+    def render_whole(self, reply: EmulatedReply, request: EmulatedRequest) -> Any:
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": "".join(pieces_of(reply.text)) or None,
+            "refusal": "".join(pieces_of(reply.refusal)) or None,
+            "annotations": [],
+        }
+
+        if reply.thinking:
+            message["reasoning_content"] = "".join(pieces_of(reply.thinking))
+
+        if reply.calls:
+            message["tool_calls"] = [
+                {
+                    "id": self._call_id(reply, place),
+                    "type": "function",
+                    "function": {"name": call.tool, "arguments": "".join(call.fragments)},
+                }
+                for place, call in enumerate(reply.calls)
+            ]
+
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self._finish(reply)}
+        usage = None if reply.usage is None else _usage(reply.usage)
+
+        return {**self._chunk(request, [choice], usage), "object": "chat.completion"}
+
+    def render_error(self, status: int, error: dict[str, Any]) -> Any:
+        kind, code = _ERRORS.get(status, ("server_error", None))
+        described = {
+            "message": error.get("message", ""),
+            "type": kind,
+            "param": None,
+            "code": error.get("code") or code,
+        }
+
+        return {"error": described}
+
+    def render_error_event(self, error: dict[str, Any]) -> bytes:
+        return event_stream([{"error": error}], done=False)[0]
+
+    def _chunk(
+        self, request: EmulatedRequest, choices: list[dict[str, Any]], usage: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        return {
+            "id": f"chatcmpl-{len(self.requests)}",
+            "object": "chat.completion.chunk",
+            "created": CREATED,
+            "model": request.body.get("model"),
+            "service_tier": "default",
+            "system_fingerprint": "fp_emulated",
+            "choices": choices,
+            "usage": usage,
+        }
+
+    def _call_id(self, reply: EmulatedReply, place: int) -> str:
+        given = reply.calls[place].id
+
+        return f"call_{len(self.requests)}_{place}" if given is None else given
+
+    @staticmethod
+    def _finish(reply: EmulatedReply) -> str | None:
+        if reply.finish == "":
+            return "tool_calls" if reply.calls else "stop"
+
+        return reply.finish
+
+
+def _choice(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+    return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+
+
+def _usage(usage: Usage) -> dict[str, Any]:
+    read, written = usage.input_tokens or 0, usage.output_tokens or 0
+
+    return {
+        "prompt_tokens": read,
+        "completion_tokens": written,
+        "total_tokens": read + written,
+        "prompt_tokens_details": {"cached_tokens": usage.cache_read_input_tokens or 0, "audio_tokens": 0},
+        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0, "audio_tokens": 0},
+    }
