@@ -274,9 +274,11 @@ class ScriptedProvider(ModelProvider):
                 async for event in events:
                     played.append(event)
                     await request.observer.chunk(event)
-                    yield event
 
-            await request.observer.response({"events": played})
+                    if isinstance(event, MessageStop):
+                        await request.observer.response({"events": played})
+
+                    yield event
         finally:
             script.open -= 1
             script.closed += 1
