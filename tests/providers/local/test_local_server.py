@@ -204,6 +204,7 @@ def test_a_failed_start_is_tried_again(tmp_path, model):
 
 
 def test_a_process_that_dies_while_loading_is_told(model, tmp_path, monkeypatch):
+    stop_servers()
     crash = tmp_path / "crash.py"
     crash.write_text("import os, sys; print('out of luck', file=sys.stderr, flush=True); os.abort()", encoding="utf-8")
     monkeypatch.setattr(local_server, "_CHILD", crash)
@@ -222,6 +223,7 @@ def test_a_missing_runtime_names_the_command(monkeypatch):
 
 
 def test_a_runtime_that_cannot_be_imported_names_the_command(model, tmp_path, monkeypatch):
+    stop_servers()
     (tmp_path / "xllamacpp.py").write_text("import no_such_library_here", encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
 
@@ -230,6 +232,7 @@ def test_a_runtime_that_cannot_be_imported_names_the_command(model, tmp_path, mo
 
 
 def test_files_in_the_users_folder_do_not_stand_in_for_modules(model, tmp_path, monkeypatch):
+    stop_servers()
     (tmp_path / "secrets.py").write_text("raise RuntimeError('shadowed')", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 
