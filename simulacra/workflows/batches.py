@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import anyio
 
@@ -40,7 +41,7 @@ class ToolRound:
         runner: ToolRunner,
         calls: Sequence[ToolContent],
         *,
-        contexts: Callable[[int], ToolContext],
+        contexts: Callable[[int], ToolContext[Any]],
         journal: Journal,
         background: Background,
         options: LoopOptions,
@@ -58,7 +59,7 @@ class ToolRound:
         self._late = late
         self._background = background
         self._jobs: dict[int, Job] = {}
-        self._made: dict[int, ToolContext] = {}
+        self._made: dict[int, ToolContext[Any]] = {}
         self._started: set[int] = set()
         self._results: dict[int, ToolResultContent] = {}
 
