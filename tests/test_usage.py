@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import anyio
 import pytest
 
+from simulacra.conversation import Conversation
 from simulacra.emitter import Emitter, Event
 from simulacra.errors import ConfigurationError, ServerError
 from simulacra.events import (
@@ -13,6 +15,8 @@ from simulacra.events import (
     ResponseCancelled,
 )
 from simulacra.messages import AssistantMessage, TextContent, Usage
+from simulacra.streaming import TextDelta, UsageUpdate
+from simulacra.testing import Fault, ScriptedProvider, Stall, reply
 from simulacra.usage import StatsUpdate, TokenStats, TokenTracker
 
 pytestmark = pytest.mark.anyio
@@ -241,3 +245,33 @@ async def test_util_8_dispose_unsubscribes():
         assert talk.emitter.wants(MessageComplete)
 
     assert not talk.emitter.wants(MessageComplete)
+
+
+async def test_util_8_counts_the_turns_of_a_conversation_and_its_children(fake_clock):
+    script = [
+        reply("one", usage=tokens(10, 2)),
+        reply("two", usage=tokens(20, 3)),
+        [UsageUpdate(tokens(5, 0)), TextDelta(0, "half"), UsageUpdate(tokens(5, 1)), Fault(ServerError("boom"))],
+        [UsageUpdate(tokens(7, 0)), TextDelta(0, "half"), Stall()],
+    ]
+    conversation = Conversation(ScriptedProvider(script, model="m1"), id="main")
+    child = conversation.spawn_child(id="child")
+    tracker = TokenTracker(conversation)
+    totals = []
+    tracker.on(StatsUpdate, lambda event: totals.append(event.stats.total))
+
+    await conversation.prompt("first")
+    await child.prompt("second")
+
+    with pytest.raises(ServerError):
+        await child.prompt("third")
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(conversation.prompt, "fourth")
+        await fake_clock.advance(1)
+        conversation.cancel_response()
+
+    assert totals == [tokens(10, 2), tokens(30, 5), tokens(35, 6), tokens(42, 6)]
+    assert tracker.stats.last_request == tokens(7, 0)
+    assert dict(tracker.stats.by_model) == {"m1": tokens(42, 6)}
+    assert dict(tracker.stats.by_conversation) == {"main": tokens(17, 2), "child": tokens(25, 4)}
