@@ -22,7 +22,7 @@ ConversationState = Literal["idle", "awaiting_response", "streaming_response", "
 HistoryChangeReason = Literal["append", "clear", "load", "replace", "heard", "restore"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ConversationEvent(Event):
     """Base of the events of a conversation."""
 
@@ -30,7 +30,7 @@ class ConversationEvent(Event):
     request_id: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StateChange(ConversationEvent):
     """The conversation went from one state to another."""
 
@@ -39,7 +39,7 @@ class StateChange(ConversationEvent):
     current: ConversationState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PromptSend(ConversationEvent):
     """A user message was admitted and its turn begins."""
 
@@ -47,7 +47,7 @@ class PromptSend(ConversationEvent):
     message: UserMessage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BeforeRequest(ConversationEvent):
     """The vendor's parameters, about to be sent. Changes to `params` are sent; `attempt` counts from 1."""
 
@@ -56,7 +56,7 @@ class BeforeRequest(ConversationEvent):
     attempt: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RawRequest(ConversationEvent):
     """What was sent."""
 
@@ -64,7 +64,7 @@ class RawRequest(ConversationEvent):
     data: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RawResponse(ConversationEvent):
     """The vendor's whole answer, put together."""
 
@@ -82,7 +82,7 @@ class RawStream(Event):
     data: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MessageStart(ConversationEvent):
     """The reply begins; `message` is still empty but has its id."""
 
@@ -93,7 +93,7 @@ class MessageStart(ConversationEvent):
     model: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MessageUpdate(ConversationEvent):
     """Usage or message data changed."""
 
@@ -102,7 +102,7 @@ class MessageUpdate(ConversationEvent):
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ContentStart(ConversationEvent):
     """A block begins; `content` is the live block."""
 
@@ -125,7 +125,7 @@ class ContentUpdate(Event):
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ContentComplete(ConversationEvent):
     """A block is finished; `content` is the final value."""
 
@@ -135,7 +135,7 @@ class ContentComplete(ConversationEvent):
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MessageComplete(ConversationEvent):
     """The turn is finished and its messages are in history."""
 
@@ -146,7 +146,7 @@ class MessageComplete(ConversationEvent):
     stop_details: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RequestSuccess(ConversationEvent):
     """The request worked; `metadata` is the policy's record."""
 
@@ -155,7 +155,7 @@ class RequestSuccess(ConversationEvent):
     metadata: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RequestError(ConversationEvent):
     """The turn failed; `message` is what the user sent."""
 
@@ -166,7 +166,7 @@ class RequestError(ConversationEvent):
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ResponseCancelled(ConversationEvent):
     """The turn was cancelled; `message` is what was delivered, or `None`."""
 
@@ -175,7 +175,7 @@ class ResponseCancelled(ConversationEvent):
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HistoryChange(ConversationEvent):
     """History is not what it was; `message_ids` are the messages concerned, `seq` the journal's entry."""
 
@@ -186,7 +186,7 @@ class HistoryChange(ConversationEvent):
     late: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CheckpointBegin(ConversationEvent):
     """A summary is being made, in `child`."""
 
@@ -194,7 +194,7 @@ class CheckpointBegin(ConversationEvent):
     child: Conversation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CheckpointComplete(ConversationEvent):
     """A summary was made and stored."""
 
@@ -202,7 +202,7 @@ class CheckpointComplete(ConversationEvent):
     checkpoint: CheckpointState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CreateChild(ConversationEvent):
     """A child conversation was made."""
 
@@ -210,7 +210,7 @@ class CreateChild(ConversationEvent):
     child: Conversation
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChildEvent(ConversationEvent):
     """A descendant announced `event`; `event.conversation` tells whose it is."""
 
@@ -218,7 +218,7 @@ class ChildEvent(ConversationEvent):
     event: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LifecycleError(ConversationEvent):
     """Something beside the turn failed: a listener, a background task, a checkpoint."""
 
@@ -228,7 +228,7 @@ class LifecycleError(ConversationEvent):
     context: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InputQueued(ConversationEvent):
     """An input waits for the conversation to be free."""
 
@@ -236,7 +236,7 @@ class InputQueued(ConversationEvent):
     input_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InputSent(ConversationEvent):
     """A waiting input was admitted."""
 
@@ -244,7 +244,7 @@ class InputSent(ConversationEvent):
     input_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InputDropped(ConversationEvent):
     """A waiting input will not be sent; `reason` says why."""
 
@@ -253,7 +253,7 @@ class InputDropped(ConversationEvent):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dispose(ConversationEvent):
     """The conversation ends; no event but the change to `disposed` follows."""
 

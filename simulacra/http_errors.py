@@ -11,7 +11,6 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import UTC
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from simulacra.clock import clock
@@ -110,6 +109,8 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
         if math.isfinite(seconds) and seconds >= 0:
             return seconds
+
+    from email.utils import parsedate_to_datetime  # noqa: PLC0415 -- rarely needed, and slow to import
 
     try:
         moment = parsedate_to_datetime(headers["retry-after"])

@@ -31,7 +31,7 @@ STOP_REASONS: frozenset[str] = frozenset(get_args(StopReason))
 MessageStatus = Literal["complete", "interrupted", "failed"]
 MediaKind = Literal["image", "audio", "video", "file"]
 
-_VALUE = ConfigDict(extra="forbid")
+_VALUE = ConfigDict(extra="forbid", defer_build=True)  # built on first use: importing stays cheap
 
 
 @dataclass(frozen=True, slots=True, config=_VALUE)
@@ -108,7 +108,7 @@ class ToolContent:
 class ToolSuccessResult(BaseModel):
     """What a tool that worked gives back; further keys are the tool's own JSON values."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
     __pydantic_extra__: dict[str, JsonValue] = Field(init=False)
 
     result: Literal[True] = True
@@ -119,7 +119,7 @@ class ToolSuccessResult(BaseModel):
 class ToolErrorResult(BaseModel):
     """What a tool that failed gives back: a message the model can act on."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
     __pydantic_extra__: dict[str, JsonValue] = Field(init=False)
 
     result: Literal[False] = False

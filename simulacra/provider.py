@@ -39,7 +39,7 @@ class RequestOptions(BaseModel):
         ConfigurationError: An option has a value it cannot take.
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)  # built on first use
     __pydantic_extra__: dict[str, Any] = Field(init=False)
 
     max_tokens: int | None = Field(default=None, gt=0)

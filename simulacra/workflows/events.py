@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 WorkflowState = Literal["idle", "busy", "disposed"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WorkflowEvent(Event):
     """Base of the events of a workflow."""
 
     workflow: Workflow
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WorkflowStateChange(WorkflowEvent):
     """The workflow went from one state to another."""
 
@@ -34,7 +34,7 @@ class WorkflowStateChange(WorkflowEvent):
     current: WorkflowState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WorkflowUpdate(WorkflowEvent):
     """A message was sent or received."""
 
@@ -42,7 +42,7 @@ class WorkflowUpdate(WorkflowEvent):
     message: Message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WorkflowEnd(WorkflowEvent):
     """The workflow is over."""
 
@@ -51,7 +51,7 @@ class WorkflowEnd(WorkflowEvent):
     reason: WorkflowReason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WorkflowToolProgress(WorkflowEvent):
     """A running tool told how far it is."""
 
@@ -59,7 +59,7 @@ class WorkflowToolProgress(WorkflowEvent):
     progress: ToolProgress
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChildWorkflowBegin(WorkflowEvent):
     """A child workflow was made."""
 
@@ -67,7 +67,7 @@ class ChildWorkflowBegin(WorkflowEvent):
     child: Workflow
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChildWorkflowEvent(WorkflowEvent):
     """A child workflow announced `event`."""
 
@@ -75,7 +75,7 @@ class ChildWorkflowEvent(WorkflowEvent):
     event: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MessageQueued(WorkflowEvent):
     """A message waits for the next normal stop."""
 
@@ -83,7 +83,7 @@ class MessageQueued(WorkflowEvent):
     message: tuple[UserContent, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MessageDequeued(WorkflowEvent):
     """A waiting message is about to be sent."""
 
@@ -91,7 +91,7 @@ class MessageDequeued(WorkflowEvent):
     message: tuple[UserContent, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class QueueCleared(WorkflowEvent):
     """The waiting messages were dropped."""
 
@@ -99,7 +99,7 @@ class QueueCleared(WorkflowEvent):
     count: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WorkflowLifecycleError(WorkflowEvent):
     """Something beside the loop failed: a listener, a hook."""
 
@@ -109,21 +109,21 @@ class WorkflowLifecycleError(WorkflowEvent):
     context: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WorkflowDispose(WorkflowEvent):
     """The workflow ends; only the change to `disposed` follows."""
 
     name: ClassVar[str] = "dispose"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ManagerEvent(Event):
     """Base of the events of a manager."""
 
     manager: WorkflowManager
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ManagerStateChange(ManagerEvent):
     """The manager went from one state to another."""
 
@@ -132,7 +132,7 @@ class ManagerStateChange(ManagerEvent):
     current: WorkflowState
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class WorkflowBegin(ManagerEvent):
     """A workflow was made and is about to start."""
 
@@ -140,7 +140,7 @@ class WorkflowBegin(ManagerEvent):
     workflow: Workflow
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ForwardedWorkflowEvent(ManagerEvent):
     """The current workflow announced `event`."""
 
@@ -148,7 +148,7 @@ class ForwardedWorkflowEvent(ManagerEvent):
     event: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ManagerLifecycleError(ManagerEvent):
     """A listener of the manager failed."""
 
@@ -158,7 +158,7 @@ class ManagerLifecycleError(ManagerEvent):
     context: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ManagerDispose(ManagerEvent):
     """The manager ends; only the change to `disposed` follows."""
 
