@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
 
 from simulacra.errors import ConfigurationError
 from simulacra.provider import ModelProvider, ProviderPlugin
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 GROUP = "simulacra.providers"
 
 
 def installed() -> dict[str, EntryPoint]:
     """The installed providers by the vendor's word; nothing is imported."""
-    from importlib.metadata import entry_points  # noqa: PLC0415 -- slow to import, needed for names only
-
     return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
 
 
