@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from simulacra.cleaning import clean_json
 from simulacra.errors import ConfigurationError
 from simulacra.messages import (
     Content,
@@ -36,14 +34,8 @@ MAX_ID = 40
 
 
 def json_text(value: Any) -> str:
-    """A value as compact JSON; numbers that JSON cannot write become null, lone surrogates U+FFFD (TL-R5)."""
-    try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, default=str)
-        text.encode()
-    except ValueError:
-        return json.dumps(_finite(clean_json(value)), ensure_ascii=False, separators=(",", ":"), default=str)
-
-    return text
+    """A value as compact, strict JSON. The values of history hold nothing that JSON cannot write (TL-R5)."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def wire_id(call_id: str, occurrence: int = 0) -> str:
@@ -274,16 +266,3 @@ def _raw_object(block: RawContent) -> dict[str, Any] | None:
         return None
 
     return value if isinstance(value, dict) else None
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-
-    if isinstance(value, list):
-        return [_finite(item) for item in value]
-
-    return value

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from openai import AsyncOpenAI
+from simulacra_openai import OpenAIProvider, openai_compatible
 
 from simulacra.testing import OpenAIEmulator, ProviderConformance
-from simulacra_openai import OpenAIProvider, openai_compatible
 
 pytestmark = pytest.mark.anyio
 
