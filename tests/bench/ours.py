@@ -1,0 +1,63 @@
+"""The engine's adapter for the performance harness, which stands beside the project and compares it with raw SDKs.
+
+Run by hand, from the harness's folder (`HARNESS`), with this project's environment and the server on another core:
+
+    taskset -c 1 $RAW/v-raw/bin/python fake_vendors.py &
+    PYTHONPATH=$PROJECT/tests/bench python run.py run --venvs $RAW --out results.jsonl --only '^(raw-chat|ours)' \\
+        --bench text tools long idle --repeats 3 --add ours-chat=$PROJECT/.venv/bin/python:ours
+    python run.py show --out results.jsonl
+
+`growth.py` shows that the cost of a turn is linear in its deltas, `import_cost.py` compares the imports.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from adapters.base import Adapter, add
+
+if TYPE_CHECKING:
+    from simulacra import Conversation
+
+
+class Chat(Adapter):
+    """`Conversation.stream` over `OpenAIProvider`, text taken delta by delta."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        import openai
+        from simulacra_openai import OpenAIProvider
+
+        from simulacra import AssistantMessage, Conversation, TextContent, UserMessage, tool
+
+        self.conversation = Conversation
+        self.provider = OpenAIProvider
+        self.text = TextContent
+        self.messages = {"user": UserMessage, "assistant": AssistantMessage}
+        self.add = tool(add)
+        self.client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k")
+
+    async def open(self, model: str, hist=(), tools: bool = False) -> Conversation:
+        toolkit = [self.add] if tools else []
+        conversation = self.conversation(self.provider(self.client, model=model), toolkit=toolkit)
+
+        if hist:
+            conversation.load([self.messages[role]((self.text(text),)) for role, text in hist])
+
+        return conversation
+
+    async def turn(self, conversation: Conversation, prompt: str) -> tuple[int, int]:
+        deltas = characters = 0
+
+        async with conversation.stream(prompt) as stream:
+            async for delta in stream.text_deltas():
+                deltas += 1
+                characters += len(delta)
+
+        return deltas, characters
+
+    async def close(self) -> None:
+        await self.client.close()
+
+
+ADAPTERS = {"ours-chat": Chat}
