@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 from types import MappingProxyType
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import simulacra.merging
 from simulacra.errors import ConfigurationError
 from simulacra.merging import deep_merge, none_if_empty
 
@@ -91,3 +93,9 @@ def test_util_5_empty_becomes_none(empty):
 @pytest.mark.parametrize("kept", [0, "", False, b"", 0.0, math.nan, [None], [0], {"x": 0}, {"x": None, "y": ""}, set()])
 def test_util_5_everything_else_is_returned_unchanged(kept):
     assert none_if_empty(kept) is kept
+
+
+def test_util_7_there_are_no_dotted_path_helpers():
+    functions = inspect.getmembers(simulacra.merging, inspect.isfunction)
+
+    assert [name for name, _ in functions if not name.startswith("_")] == ["deep_merge", "none_if_empty"]

@@ -5,7 +5,13 @@ import json
 import pytest
 
 from simulacra.cancellation import CancellationToken
-from simulacra.errors import AuthenticationError, ConfigurationError, ConnectionFailedError, SimulacraError
+from simulacra.errors import (
+    AuthenticationError,
+    ConfigurationError,
+    ConnectionFailedError,
+    OperationCancelledError,
+    SimulacraError,
+)
 from simulacra.policies import CompositePolicy, NoopPolicy, Policy, PolicyResult, RetryPolicy, default_policy
 
 pytestmark = pytest.mark.anyio
@@ -178,3 +184,17 @@ async def test_pol_1_attach_reaches_every_policy_inside():
     CompositePolicy(NoopPolicy(), CompositePolicy(inner)).attach(conversation)
 
     assert inner.conversations == [conversation]
+
+
+async def test_pol_13_a_composite_starts_nothing_once_cancelled_whatever_is_inside(outcomes, source):
+    class Careless(Policy):
+        async def execute(self, cancellation_token, fn, *args):
+            return PolicyResult(result=True, value=await fn(*args))
+
+    fn = outcomes("value")
+    source.cancel()
+
+    with pytest.raises(OperationCancelledError):
+        await CompositePolicy(Careless()).execute(source.token, fn)
+
+    assert fn.calls == []
