@@ -3,18 +3,21 @@
 The turn is an async generator of events. Its work is cut into steps; a step runs inside a scope that a cancel ends,
 and nothing is yielded inside such a scope, so a consumer may leave, or be cancelled, at any yield. Without a
 consumer the whole stream is one step.
+
+How the turn ends is decided once, without waiting for anything. From then on only acts are left, each of which changes
+something and has something to announce. An act is never lost: whatever cuts an announcement short, the next one goes on.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import anyio
-
 from simulacra.clock import clock, time_limit
 from simulacra.dialog.announcer import Announcer
+from simulacra.dialog.closing import calls_refused, response_closed
 from simulacra.dialog.opening import Opening, name_place
 from simulacra.dialog.watchdog import Watchdog
 from simulacra.emitter import Event
@@ -24,13 +27,12 @@ from simulacra.errors import (
     ProviderError,
     StreamInterruptedError,
 )
+from simulacra.events import ContentUpdate
 from simulacra.journal import EntryDraft
 from simulacra.messages import (
     AssistantMessage,
     MessageStatus,
     Response,
-    ToolErrorResult,
-    ToolResultContent,
     Usage,
     UserMessage,
 )
@@ -40,7 +42,9 @@ if TYPE_CHECKING:
     from simulacra.dialog.run import Run
 
 SETTLE_SECONDS = 0.1
+_CLOSE_SECONDS = SETTLE_SECONDS / 2
 Step = Callable[[], Awaitable[None]]
+Act = Callable[[], Event | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +90,11 @@ class Turn:
         self._watchdog = Watchdog(idle=options.idle_timeout, total=options.total_timeout, bark=run.interrupt_step)
         self._opening.heard = self._watchdog.heard
         self._stream: OpenStream | None = None
-        self._slot = 0
+        self.slot = 0
+        """The reply's place in history, once the turn has begun."""
+        self._reply: AssistantMessage | None = None
         self._has_begun = False
-        self._is_settled = False
+        self._ending: deque[Act] | None = None
         self._failure: Exception | None = None
 
     @property
@@ -109,12 +115,14 @@ class Turn:
                 await self._perform(step)
 
                 while outbox:
-                    yield outbox.popleft()
+                    if self._is_shown(event := outbox.popleft()):
+                        yield event
         finally:
             self._watchdog.stop()
 
-            if self._has_begun and not self._is_settled:  # the consumer closed this generator
-                await self._settle_interrupted()
+            if self._has_begun:  # and not ended yet, when the task was cancelled or the consumer closed this generator
+                self._interrupt()
+                await self._hasten()
 
         if self._failure is not None:
             raise self._failure
@@ -122,40 +130,50 @@ class Turn:
     def _steps(self) -> Iterator[Step]:
         yield self._begin
 
-        if not self._is_settled:
-            yield self._open
+        while self._ending is None:
+            if self._stream is None:
+                yield self._open
+            elif not self._fold.is_closed:
+                yield self._pull
+            else:
+                yield self._finish
 
-        while not self._is_settled and not self._fold.is_closed:
-            yield self._pull
+        while self._ending:
+            yield self._end
 
-        if not self._is_settled:
-            yield self._finish
+    def _is_shown(self, event: Event) -> bool:
+        """Whether the consumer gets an event. A piece it takes is delivered; one that a cancel overtook is dropped."""
+        if type(event) is ContentUpdate:
+            if self._run.is_cancelled and not event.content.is_complete:
+                return False
+
+            event.content.delivered += 1
+
+        return True
 
     async def _perform(self, step: Step) -> None:
-        """Run one step; whatever ends it early settles the turn."""
+        """Run one step; whatever ends it early decides how the turn ends."""
+        if self._ending is not None:
+            await step()
+            return
+
         if self._has_begun and (self._run.is_cancelled or self._watchdog.expired is not None):
-            await self._settle_stopped()
+            self._stop()
             return
 
         try:
             with self._run.step() as scope:
                 await step()
-        except anyio.get_cancelled_exc_class():
-            await self._settle_interrupted()
-            raise
         except OperationCancelledError as error:
-            await (self._settle_interrupted() if self._run.is_cancelled else self._settle_failed(error))
+            if self._run.is_cancelled:
+                self._interrupt()
+            else:
+                self._fail(error)
         except Exception as error:  # noqa: BLE001 -- raised by events() once the consumer has what was delivered
-            await self._settle_failed(error)
+            self._fail(error)
         else:
             if scope.cancelled_caught:
-                await self._settle_stopped()
-
-    async def _settle_stopped(self) -> None:
-        if self._watchdog.expired is not None and not self._run.is_cancelled:
-            await self._settle_failed(self._watchdog.expired)
-        else:
-            await self._settle_interrupted()
+                self._stop()
 
     async def _begin(self) -> None:
         """Admit: nothing that was typed is lost, whatever comes next (CONV-7, CONV-32)."""
@@ -166,7 +184,7 @@ class Turn:
             *(EntryDraft("user_admitted", {"message": each, "request_id": self.request_id}) for each in admitted),
             EntryDraft("response_opened", opened),
         )
-        self._slot = core.journal.head
+        self.slot = core.journal.head
         self._has_begun = True
         await self._tell.state("awaiting_response")
 
@@ -220,121 +238,129 @@ class Turn:
     async def _finish(self) -> None:
         """The closing event came: store and announce the reply."""
         await self._close_stream()
-        message = await self._opening.transform_completion(self._fold.message())
-        self._is_settled = True
-        await self._complete(message)
-
-    async def _complete(self, message: AssistantMessage) -> None:
-        tell = self._tell
+        self._reply = await self._opening.transform_completion(self._fold.message())
 
         if self._opening.raw_response is not None:
-            await tell.raw_response(self._opening.raw_response)
+            await self._tell.raw_response(self._opening.raw_response)
 
-        await tell.request_success(self._plan.inputs, self._opening.metadata)
-        entered = self._record_close(message, "complete")
+        self._complete(self._reply)
+
+    def _stop(self) -> None:
+        if self._watchdog.expired is not None and not self._run.is_cancelled:
+            self._fail(self._watchdog.expired)
+        else:
+            self._interrupt()
+
+    def _complete(self, message: AssistantMessage) -> None:
+        tell, inputs = self._tell, self._plan.inputs
         self.response = self._response_of(message)
-        await tell.history_append(entered)
-        await tell.message_complete(message)
-        await self._become_idle()
+        self._decide(
+            lambda: tell.request_success(inputs, self._opening.metadata),
+            lambda: tell.history_append(self._record_close(message, "complete")),
+            lambda: tell.message_complete(message),
+        )
 
-    async def _settle_interrupted(self) -> None:
-        """Cancelled: keep what was delivered, give every complete call its result, be idle within the bound."""
-        if self._is_settled:
+    def _interrupt(self) -> None:
+        """Cancelled: keep what was delivered, give every complete call its result."""
+        if self._ending is not None:
             return
 
-        self._is_settled = True
+        if self._fold.is_closed:  # the closing event came first: the reply is complete (CONV-10)
+            self._complete(self._reply or self._fold.message())
+            return
 
-        with anyio.CancelScope(shield=True):
-            if self._fold.is_closed:  # the closing event came first: the reply is complete (CONV-10)
-                await self._close_stream()
-                await self._complete(self._fold.message())
-                return
+        tell, fold = self._tell, self._fold
+        fold.stop_reason = "cancelled"
+        message = fold.partial("interrupted")
+        self.response = Response(message=message, stop_reason="cancelled", usage=fold.usage, request_id=self.request_id)
+        stopping = tell.state_change("stopping")
+        self._decide(
+            lambda: stopping,
+            lambda: tell.history_append(self._record_close(message, "interrupted")),
+            lambda: tell.response_cancelled(message, fold.usage),
+        )
 
-            await self._tell.state("stopping")
-            await self._close_stream()
-            self._fold.stop_reason = "cancelled"
-            message = self._fold.partial("interrupted")
-            entered = self._record_close(message, "interrupted")
-            self.response = Response(
-                message=message, stop_reason="cancelled", usage=self._fold.usage, request_id=self.request_id
-            )
-            await self._tell.history_append(entered + self._answer_calls(message))
-            await self._tell.response_cancelled(message, self._fold.usage)
-            await self._become_idle()
-
-    async def _settle_failed(self, error: Exception) -> None:
+    def _fail(self, error: Exception) -> None:
         """Failed: history as before, everything in the journal, the error says what had been delivered."""
-        if self._is_settled:
-            self._failure = error
-            return
-
-        self._is_settled = True
         self._failure = error
 
-        with anyio.CancelScope(shield=True):
+        if self._ending is not None:
+            return
+
+        seen = self._fold.partial("failed")
+
+        if isinstance(error, ProviderError):
+            name_place(error, self._opening.provider)
+
+        if isinstance(error, ProviderError | LimitExceededError):
+            error.partial = error.partial or seen
+
+        self._record_close(seen, "failed", error)
+        told = self._tell.request_error(self._plan.inputs, error, self._opening.metadata, self._fold.usage)
+        self._decide(lambda: told)
+
+    def _decide(self, *acts: Act) -> None:
+        """From here on the turn only ends: by these acts, then it is idle."""
+        self._watchdog.stop()
+        self._ending = deque([*acts, self._become_idle])
+
+    async def _end(self) -> None:
+        """Do what is left of the end, or as much of it as a cancel lets."""
+        if self._run.is_cancelled:
+            await self._hasten()
+            await self._core.emitter.flush()
+            return
+
+        with self._run.step():
             await self._close_stream()
-            partial = self._fold.partial("failed")
 
-            if isinstance(error, ProviderError):
-                name_place(error, self._opening.provider)
+            while self._ending:
+                await self._act()
 
-            if isinstance(error, ProviderError | LimitExceededError):
-                error.partial = error.partial or partial
+    async def _hasten(self) -> None:
+        """End within the bound, out of reach of further cancels: listeners may hold up nothing beyond it."""
+        assert self._ending is not None
 
-            self._record_close(partial, "failed", error)
-            await self._tell.request_error(self._plan.inputs, error, self._opening.metadata, self._fold.usage)
-            await self._become_idle()
+        try:
+            with time_limit(SETTLE_SECONDS, shield=True):
+                await self._close_stream()
+
+                while len(self._ending) > 1:  # the last one, idle, may begin a next turn: no bound for that
+                    await self._act()
+        finally:
+            while self._ending:
+                if (event := self._ending.popleft()()) is not None:
+                    self._run.post(event)
+
+    async def _act(self) -> None:
+        assert self._ending is not None
+
+        if (event := self._ending.popleft()()) is not None:
+            await self._run.emit(event)
 
     def _record_close(
         self, message: AssistantMessage | None, status: MessageStatus, error: Exception | None = None
     ) -> tuple[str, ...]:
-        return self._core.journal.record(
-            EntryDraft(
-                "response_closed",
-                {
-                    "request_id": self.request_id,
-                    "status": status,
-                    "message": message,
-                    "error": None if error is None else f"{type(error).__name__}: {error}",
-                    "provider_message_id": self._fold.provider_message_id,
-                },
-                slot=self._slot,
-            )
-        )
+        closed = response_closed(self._fold, message, status, request_id=self.request_id, slot=self.slot, error=error)
+        refused = calls_refused(message, request_id=self.request_id, slot=self.slot) if status == "interrupted" else ()
 
-    def _answer_calls(self, message: AssistantMessage | None) -> tuple[str, ...]:
-        """Every complete call of an interrupted reply gets exactly one result (CX-R1, T12)."""
-        calls = () if message is None else message.tool_calls
-
-        if not calls:
-            return ()
-
-        now = clock().now_ms()
-        results = tuple(
-            ToolResultContent(
-                tool_request_id=call.tool_request_id,
-                tool=call.tool,
-                result=ToolErrorResult(message="cancelled before execution", error="cancelled"),
-                timestamp=now,
-            )
-            for call in calls
-        )
-        answer = UserMessage(results, id=clock().new_id(), timestamp=now)
-
-        return self._core.journal.record(
-            EntryDraft("user_admitted", {"message": answer, "request_id": self.request_id, "committed": True})
-        )
+        return self._core.journal.record(closed, *refused)
 
     async def _close_stream(self) -> None:
-        """Close the HTTP response; bounded, and out of reach of further cancels."""
+        """Close the HTTP response; bounded, and what fails here changes nothing for the turn."""
         stream, self._stream = self._stream, None
 
-        if stream is not None:
-            with time_limit(SETTLE_SECONDS, shield=True):
-                await stream.aclose()
+        if stream is None:
+            return
 
-    async def _become_idle(self) -> None:
-        await self._tell.state("idle", before=self._run.turn_ended)
+        try:
+            with time_limit(_CLOSE_SECONDS, shield=True):
+                await stream.aclose()
+        except Exception as error:  # noqa: BLE001 -- the reply is there, or its failure is told already
+            await self._core.report(error, "closing the stream")
+
+    def _become_idle(self) -> Event | None:
+        return self._tell.state_change("idle", before=self._run.turn_ended)
 
     def _response_of(self, message: AssistantMessage) -> Response:
         return Response(

@@ -44,15 +44,21 @@ class Announcer:
         self._conversation = run.core.conversation
         self._request_id = request_id
 
-    async def state(self, current: ConversationState, before: Callable[[], None] | None = None) -> None:
-        """Change the state, do what must be done `before` it is announced, announce it."""
+    async def state(self, current: ConversationState) -> None:
+        """Change the state and announce it."""
+        changed = self.state_change(current)
+
+        if changed is not None:
+            await self._run.emit(changed)
+
+    def state_change(self, current: ConversationState, before: Callable[[], None] | None = None) -> StateChange | None:
+        """Change the state, do what must be done `before` that is announced, and give what is to be announced."""
         previous = None if self._core.state == "disposed" else self._core.move_to(current)
 
         if before is not None:
             before()
 
-        if previous is not None:
-            await self._run.emit(StateChange(previous=previous, current=current, **self._about))
+        return None if previous is None else StateChange(previous=previous, current=current, **self._about)
 
     async def prompt_send(self, message: UserMessage) -> None:
         await self._run.emit(PromptSend(message=message, **self._about))
@@ -90,7 +96,8 @@ class Announcer:
                     )
                 )
 
-            block.delivered = len(block.pieces)
+            if not self._run.streaming:  # a consumer has yet to take it
+                block.delivered = len(block.pieces)
         elif kind == "start":
             if self._run.wants(ContentStart):
                 await self._run.emit(ContentStart(index=block.index, content=block, usage=fold.usage, **self._about))
@@ -104,34 +111,30 @@ class Announcer:
         if self._core.emitter.wants(RawResponse):
             await self._core.emitter.emit(RawResponse(data=data, **self._about))
 
-    async def request_success(self, inputs: tuple[UserMessage, ...], metadata: Mapping[str, Any]) -> None:
-        await self._run.emit(RequestSuccess(message=newest(inputs), metadata=metadata, **self._about))
+    def request_success(self, inputs: tuple[UserMessage, ...], metadata: Mapping[str, Any]) -> RequestSuccess:
+        return RequestSuccess(message=newest(inputs), metadata=metadata, **self._about)
 
-    async def request_error(
+    def request_error(
         self, inputs: tuple[UserMessage, ...], error: Exception, metadata: Mapping[str, Any], usage: Usage
-    ) -> None:
-        await self._run.emit(
-            RequestError(message=newest(inputs), error=error, metadata=metadata, usage=usage, **self._about)
-        )
+    ) -> RequestError:
+        return RequestError(message=newest(inputs), error=error, metadata=metadata, usage=usage, **self._about)
 
-    async def response_cancelled(self, message: AssistantMessage | None, usage: Usage) -> None:
-        await self._run.emit(ResponseCancelled(message=message, usage=usage, **self._about))
+    def response_cancelled(self, message: AssistantMessage | None, usage: Usage) -> ResponseCancelled:
+        return ResponseCancelled(message=message, usage=usage, **self._about)
 
-    async def history_append(self, message_ids: tuple[str, ...]) -> None:
-        if message_ids:
-            await self._run.emit(
-                HistoryChange(reason="append", message_ids=message_ids, seq=self._core.journal.head, **self._about)
-            )
+    def history_append(self, message_ids: tuple[str, ...]) -> HistoryChange | None:
+        if not message_ids:
+            return None
 
-    async def message_complete(self, message: AssistantMessage) -> None:
-        await self._run.emit(
-            MessageComplete(
-                message=message,
-                usage=message.usage or Usage(),
-                stop_reason=message.stop_reason or "other",
-                stop_details=message.stop_details,
-                **self._about,
-            )
+        return HistoryChange(reason="append", message_ids=message_ids, seq=self._core.journal.head, **self._about)
+
+    def message_complete(self, message: AssistantMessage) -> MessageComplete:
+        return MessageComplete(
+            message=message,
+            usage=message.usage or Usage(),
+            stop_reason=message.stop_reason or "other",
+            stop_details=message.stop_details,
+            **self._about,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Protocol
 
@@ -74,10 +74,14 @@ class Run:
 
     def cancel(self) -> None:
         """Cancel what is under way; safe from any thread, idempotent."""
+        self.call_in_loop(self._cancel)
+
+    def call_in_loop(self, function: Callable[[], object]) -> None:
+        """Call a function on the event loop of this run, from whatever thread."""
         if threading.get_ident() == self._thread:
-            self._cancel()
+            function()
         else:
-            anyio.from_thread.run_sync(self._cancel, token=self._loop)
+            anyio.from_thread.run_sync(function, token=self._loop)
 
     def step(self) -> anyio.CancelScope:
         """The scope of the next step, which `cancel` ends, also when it came before. On the per-delta path.
@@ -97,6 +101,13 @@ class Run:
             self.outbox.append(event)
 
         await self.core.emitter.emit(event)
+
+    def post(self, event: Event) -> None:
+        """`emit` without waiting for anybody."""
+        if self.streaming:
+            self.outbox.append(event)
+
+        self.core.emitter.post(event)
 
     def wants(self, event: type[Event]) -> bool:
         return self.streaming or self.core.emitter.wants(event)
