@@ -17,6 +17,7 @@ from simulacra.clock import clock
 from simulacra.errors import (
     AuthenticationError,
     BadRequestError,
+    ContentFilteredError,
     ContextWindowError,
     NotFoundError,
     OverloadedError,
@@ -42,6 +43,7 @@ _BY_CODE: dict[str, type[ProviderError]] = {
     "billing_error": QuotaExceededError,
     "billing_not_active": QuotaExceededError,
     "billing_hard_limit_reached": QuotaExceededError,
+    "content_filter": ContentFilteredError,
     "context_length_exceeded": ContextWindowError,
     "exceed_context_size_error": ContextWindowError,
     "insufficient_quota": QuotaExceededError,
@@ -65,7 +67,7 @@ _OVERFLOW = re.compile(
     r"|input token (count|length)|maximum number of (input )?tokens",
     re.IGNORECASE,
 )
-_REFINEMENTS = frozenset({ContextWindowError, QuotaExceededError})
+_REFINEMENTS = frozenset({ContentFilteredError, ContextWindowError, QuotaExceededError})
 """What a code may make of a status that only says that the request was refused."""
 _MESSAGE_LIMIT = 2_000
 

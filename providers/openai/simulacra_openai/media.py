@@ -41,7 +41,7 @@ def media_part(media: MediaContent, accepted: frozenset[str] | None) -> dict[str
         return {"type": "file", "file": {"file_id": media.file_id}}
 
     if accepted is not None and media_type not in accepted:
-        return f"this model takes {', '.join(sorted(accepted))}, not {media_type}"
+        return f"this model takes {', '.join(sorted(accepted)) or 'text only'}, not {media_type}"
 
     if media.kind == "image":
         url = media.url if media.data is None else _data_url(media_type, media.data)
