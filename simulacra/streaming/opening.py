@@ -13,7 +13,6 @@ from simulacra.streaming.deltas import MessageStart, StreamEvent, UsageUpdate
 
 T = TypeVar("T")
 _CLOSE_SECONDS = 0.05  # half of what a cancelled turn has to settle in
-_CLOSE_SECONDS = 0.05  # half of what a cancelled turn has to settle in
 
 
 def opens_reply(event: StreamEvent) -> bool:
@@ -139,12 +138,6 @@ class OpenStream:
 async def _settle(outcome: object) -> None:
     if inspect.isawaitable(outcome):
         await outcome
-
-
-async def _close_anyway(iterator: AsyncIterator[T]) -> None:
-    """Close after a failure or a cancellation: within a bound, and never in place of what went wrong."""
-    with suppress(Exception), time_limit(_CLOSE_SECONDS, shield=True):
-        await _close(iterator)
 
 
 async def _close_anyway(iterator: AsyncIterator[T]) -> None:
