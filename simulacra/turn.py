@@ -98,6 +98,11 @@ class Turn:
         self._failure: Exception | None = None
 
     @property
+    def message_id(self) -> str:
+        """Id of the reply."""
+        return self._fold.message_id
+
+    @property
     def usage(self) -> Usage:
         """What the vendor reported so far."""
         return self._fold.usage

@@ -16,11 +16,13 @@ import sniffio
 from anyio import CancelScope, CapacityLimiter, to_thread
 
 from simulacra.cancellation import CancellationToken, CancellationTokenSource
-from simulacra.clock import clock
+from simulacra.clock import Timer, clock
 from simulacra.errors import ToolError
 from simulacra.tools.signature import plain_function
 
 StopReason = Literal["timeout", "cancelled"]
+STOP_SECONDS = 0.1
+"""So long a thread may take to come to its end by itself once its turn was cancelled (T13)."""
 
 
 @dataclass(slots=True)
@@ -53,7 +55,9 @@ class Execution:
         self._timeout = timeout
         self._scope = CancelScope()
         self._source = CancellationTokenSource()
+        self._grace: Timer | None = None
         self._stopped: StopReason | None = None
+        self._has_thread = False
         self._still_running = False
 
     @property
@@ -121,6 +125,8 @@ class Execution:
             handover = _Handover(function, on_late)
 
             with self._limited():
+                self._has_thread = True
+
                 try:
                     # A limiter of one's own: the place is given back when the call is answered, not when a thread
                     # that cannot be stopped comes to its end.
@@ -129,6 +135,7 @@ class Execution:
                     self._still_running = handover.abandon()
                     raise
 
+                self._has_thread = False
                 outcome = handover.outcome
 
                 if inspect.isawaitable(outcome.value):
@@ -149,6 +156,9 @@ class Execution:
         finally:
             unsubscribe()
 
+            if self._grace is not None:
+                self._grace.cancel()
+
     @contextmanager
     def _limited(self) -> Iterator[None]:
         timer = clock().call_later(self._timeout, functools.partial(self._stop, "timeout")) if self._timeout else None
@@ -160,9 +170,15 @@ class Execution:
                 timer.cancel()
 
     def _stop(self, reason: StopReason) -> None:
-        if self._stopped is None:
-            self._stopped = reason
-            self._source.cancel()
+        if self._stopped is not None:
+            return
+
+        self._stopped = reason
+        self._source.cancel()
+
+        if reason == "cancelled" and self._has_thread:
+            self._grace = clock().call_later(STOP_SECONDS, self._scope.cancel)
+        else:
             self._scope.cancel()
 
 

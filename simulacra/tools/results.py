@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 from pydantic_core import to_json
 
 from simulacra.cleaning import clean_text
+from simulacra.clock import clock
 from simulacra.messages import (
     MediaContent,
     TextContent,
@@ -137,6 +138,7 @@ def result_content(
         content=tuple(
             _shorten_block(block, next(rooms)) if isinstance(block, TextContent) else block for block in blocks
         ),
+        timestamp=clock().now_ms(),
     )
 
 

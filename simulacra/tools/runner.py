@@ -120,6 +120,12 @@ class ToolRunner:
 
         return self._conclude(call, entry.tool, await self._execute(call, entry, context, arguments))
 
+    def still_running(self, call: ToolContent) -> ToolResultContent:
+        """The answer to a call that was told to stop and goes on nevertheless."""
+        tool = self.find(call.tool) or ToolClass
+
+        return self._reply(call, _stopped(call.tool, tool, Outcome(stopped="cancelled", still_running=True)))
+
     async def _execute(
         self, call: ToolContent, entry: ToolEntry, context: ToolContext[Any], arguments: Arguments
     ) -> Outcome:

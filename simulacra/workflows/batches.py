@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -13,12 +14,11 @@ from simulacra.background import Background, Job
 from simulacra.clock import clock, time_limit
 from simulacra.journal import EntryDraft, Journal
 from simulacra.messages import ToolContent, ToolErrorResult, ToolResultContent
-from simulacra.tools import ToolContext, ToolRunner
+from simulacra.tools import ToolContext, ToolProgress, ToolRunner
 from simulacra.turn import SETTLE_SECONDS
 from simulacra.workflows.limits import LoopOptions, ToolResultInfo
 
 CANCELLED_BEFORE = "cancelled before execution"
-CANCELLED_WHILE = "cancelled while running"
 
 
 class ToolRound:
@@ -33,7 +33,7 @@ class ToolRound:
         options: Bounds and hooks.
         request_id: The turn that asked for the calls.
         report: Told of a hook that raised.
-        late: Told of a call that ended after it had been answered as still running.
+        late: Told of a call that ended after it had been answered.
     """
 
     def __init__(  # noqa: PLR0913 -- the parts of one round, all by name
@@ -49,7 +49,9 @@ class ToolRound:
         report: Callable[[Exception, str], Awaitable[None]],
         late: Callable[[ToolContent, ToolResultContent], Awaitable[None]],
     ) -> None:
-        self._runner = runner
+        self.runner = runner
+        self.progress: deque[ToolProgress] = deque()
+        """What running calls told of how far they are, and nobody took yet."""
         self._calls = calls
         self._contexts = contexts
         self._journal = journal
@@ -58,8 +60,11 @@ class ToolRound:
         self._report = report
         self._late = late
         self._background = background
+        self._batches: Iterator[list[int]] = self._gather()
         self._jobs: dict[int, Job] = {}
-        self._made: dict[int, ToolContext[Any]] = {}
+        self._running = 0
+        self._news = anyio.Event()
+        self._failure: Exception | None = None
         self._started: set[int] = set()
         self._results: dict[int, ToolResultContent] = {}
 
@@ -68,28 +73,57 @@ class ToolRound:
         for position in positions:
             self._results.setdefault(position, error_result(self._calls[position], message, error=error))
 
-    async def run(self) -> None:
-        """Run what was not refused, batch after batch."""
-        for batch in self._batches():
-            self._journal.record(*(self._intent(position) for position in batch))
-            limiter = anyio.Semaphore(self._options.max_concurrency, fast_acquire=True)
-            self._jobs = {
-                position: self._background.start(partial(self._run_one, limiter, position)) for position in batch
-            }
+    @property
+    def is_running(self) -> bool:
+        """Whether calls are under way."""
+        return self._running > 0
 
-            for job in self._jobs.values():
-                await job.wait()
+    async def advance(self) -> bool:
+        """Start the next batch when none is under way, then wait for news: a call that ended, or progress.
 
-    async def settle(self) -> tuple[ToolResultContent, ...]:
+        Returns:
+            Whether there is more to wait for; `False` when every call has its answer.
+
+        Raises:
+            Exception: The engine itself failed while it made a call.
+        """
+        if not self._running and not self._start_batch():
+            return False
+
+        await self._news.wait()
+        self._news = anyio.Event()
+
+        if self._failure is not None:
+            raise self._failure
+
+        return True
+
+    def hear(self, progress: ToolProgress) -> None:
+        """A running call tells how far it is."""
+        self.progress.append(progress)
+        self._news.set()
+
+    async def stop(self) -> None:
+        """Wait for calls whose token was cancelled, for a bounded time; calls that have not begun do not begin."""
+        running = [(position, job) for position, job in self._jobs.items() if not job.is_done]
+
+        for position, job in running:
+            if position in self._results or position not in self._started:
+                job.cancel()
+
+        if running:
+            with time_limit(SETTLE_SECONDS, shield=True):
+                for _, job in running:
+                    await job.wait()
+
+    def results(self) -> tuple[ToolResultContent, ...]:
         """One result per call, in call order; what a cancel left open is answered here (WF-3, WF-12)."""
-        await self._stop_jobs()
-
         for position, call in enumerate(self._calls):
             if position in self._results:
                 continue
 
             if position in self._started:
-                result = self._interrupted(position)
+                result = self.runner.still_running(call)
                 self._journal.record(self._outcome(call, result))
             else:
                 result = error_result(call, CANCELLED_BEFORE, error="cancelled")
@@ -98,7 +132,19 @@ class ToolRound:
 
         return tuple(self._results[position] for position in range(len(self._calls)))
 
-    def _batches(self) -> Iterator[list[int]]:
+    def _start_batch(self) -> bool:
+        batch = next(self._batches, None)
+
+        if batch is None:
+            return False
+
+        limiter = anyio.Semaphore(self._options.max_concurrency, fast_acquire=True)
+        self._running = len(batch)
+        self._jobs = {position: self._background.start(partial(self._run_one, limiter, position)) for position in batch}
+
+        return True
+
+    def _gather(self) -> Iterator[list[int]]:
         """Parallelizable calls gather, a non-parallelizable one closes the batch and runs alone (WF-2)."""
         batch: list[int] = []
 
@@ -106,7 +152,7 @@ class ToolRound:
             if position in self._results:
                 continue
 
-            if self._runner.is_parallelizable(call.tool):
+            if self.runner.is_parallelizable(call.tool):
                 batch.append(position)
                 continue
 
@@ -119,30 +165,27 @@ class ToolRound:
         if batch:
             yield batch
 
-    async def _stop_jobs(self) -> None:
-        """Cancel what still runs and wait for it, for a bounded time; it may have finished all the same."""
-        running = [job for job in self._jobs.values() if not job.is_done]
-
-        for job in running:
-            job.cancel()
-
-        if running:
-            with time_limit(SETTLE_SECONDS, shield=True):
-                for job in running:
-                    await job.wait()
-
     async def _run_one(self, limiter: anyio.Semaphore, position: int) -> None:
-        async with limiter:
-            await self._call(position)
+        try:
+            async with limiter:
+                await self._call(position)
+        except Exception as error:  # noqa: BLE001 -- raised by advance(); what a tool raises is a result already
+            self._failure = error
+        finally:
+            self._running -= 1
+            self._news.set()
 
     async def _call(self, position: int) -> None:
-        call = self._calls[position]
+        call, context = self._calls[position], self._contexts(position)
         self._started.add(position)
+        self._journal.record(self._intent(call, context))
         began = clock().monotonic()
-        result = await self._runner.run(call, self._made[position])
+        result = await self.runner.run(call, context)
 
         if position in self._results:
-            await self._late(call, result)
+            if not _goes_on(result):
+                await self._late(call, result)
+
             return
 
         self._results[position] = result
@@ -165,14 +208,12 @@ class ToolRound:
         except Exception as error:  # noqa: BLE001 -- a hook stops nothing
             await self._report(error, "on_tool_result")
 
-    def _intent(self, position: int) -> EntryDraft:
-        call = self._calls[position]
-        context = self._made[position] = self._contexts(position)
+    def _intent(self, call: ToolContent, context: ToolContext[Any]) -> EntryDraft:
         body = {
             "tool_request_id": call.tool_request_id,
             "tool": call.tool,
             "params": call.params,
-            "effect": self._runner.effect(call.tool),
+            "effect": self.runner.effect(call.tool),
             "key": context.idempotency_key,
         }
 
@@ -181,16 +222,10 @@ class ToolRound:
     def _outcome(self, call: ToolContent, result: ToolResultContent) -> EntryDraft:
         return EntryDraft("tool_result", {"tool_request_id": call.tool_request_id, "content": result})
 
-    def _interrupted(self, position: int) -> ToolResultContent:
-        call = self._calls[position]
-        error = "cancelled" if self._jobs[position].is_done else "still_running"
 
-        if self._runner.effect(call.tool) == "pure":
-            return error_result(call, CANCELLED_WHILE, error=error)
-
-        message = f"{CANCELLED_WHILE}: whether it took effect is unknown. Check that before you repeat it"
-
-        return error_result(call, message, error=error, outcome="unknown")
+def _goes_on(result: ToolResultContent) -> bool:
+    """Whether a result only says that the call's thread has not ended; its outcome comes later."""
+    return getattr(result.result, "error", None) == "still_running"
 
 
 def error_result(call: ToolContent, message: str, *, error: str, **details: str) -> ToolResultContent:

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from simulacra.clock import clock
 from simulacra.dialog.inputs import admitted, input_of
 from simulacra.dialog.run import Run
 from simulacra.emitter import Event
 from simulacra.events import HistoryChange
 from simulacra.journal import EntryDraft
 from simulacra.messages import Response, ToolContent, ToolResultContent, Usage, UserMessage
-from simulacra.tools import ToolClass, ToolContext, ToolProgress, ToolRunner
+from simulacra.tools import ToolClass, ToolContext, ToolRunner
 from simulacra.turn import Turn, TurnPlan
-from simulacra.workflows.batches import ToolRound
+from simulacra.workflows.batches import CANCELLED_BEFORE, ToolRound
 from simulacra.workflows.limits import LoopOptions
 from simulacra.workflows.result import WorkflowReason, reason_of, reason_of_error
 
 if TYPE_CHECKING:
     from simulacra.workflows.workflow import Workflow
+
+logger = logging.getLogger("simulacra.workflows")
 
 Toolkit = tuple[type[ToolClass], ...]
 _NORMAL = frozenset({"end_turn", "stop_sequence", "other"})
@@ -54,6 +58,7 @@ class ToolLoop:
         self._choice = options.tool_choice or run.options.tool_choice
         self._calls_made = 0
         self._is_final = False
+        self._answer: UserMessage | None = None
         self._runner: tuple[Toolkit, ToolRunner] | None = None
 
     async def events(self, inputs: tuple[UserMessage, ...], *, committed: bool = False) -> AsyncGenerator[Event, None]:
@@ -80,11 +85,11 @@ class ToolLoop:
                 plan = await self._next_input(self.response)
                 continue
 
-            async with aclosing(self._tool_round(turn.request_id, calls, runner)) as events:
+            async with aclosing(self._tool_round(turn, self._round(turn, calls, runner))) as events:
                 async for event in events:
                     yield event
 
-            plan = await self._after_tools(self.response)
+            plan = self._after_tools(self.response)
 
     async def _exchange(self, turn: Turn) -> AsyncGenerator[Event, None]:
         self.response = None
@@ -101,44 +106,52 @@ class ToolLoop:
             self.usage += turn.usage
             self.rounds += turn.response is not None
 
-    async def _tool_round(
-        self, request_id: str, calls: tuple[ToolContent, ...], runner: ToolRunner
-    ) -> AsyncGenerator[Event, None]:
-        """Run the calls and commit their results as one user message (WF-4); a cancel leaves no call open."""
-        round_ = self._round(request_id, calls, runner)
+    async def _tool_round(self, turn: Turn, round_: ToolRound) -> AsyncGenerator[Event, None]:
+        """Run the calls and commit their results as one user message (WF-4); whatever ends it leaves no call open."""
+        goes_on = True
 
         try:
-            with self._run.step():
-                await round_.run()
-        except anyio.get_cancelled_exc_class():
+            while goes_on:
+                goes_on = False
+
+                with self._run.step():
+                    goes_on = await round_.advance()
+
+                    while round_.progress:
+                        await self._workflow.announce_progress(round_.progress.popleft())
+
+                while self._run.outbox:
+                    yield self._run.outbox.popleft()
+        finally:
+            if round_.is_running:
+                self._run.cancel()
+
             with anyio.CancelScope(shield=True):
-                await self._commit(round_, request_id)
+                await self._commit(turn, round_)
 
-            raise
-
-        await self._commit(round_, request_id)
+            if self._run.is_cancelled and self.response is not None:
+                self.response = dataclasses.replace(self.response, stop_reason="cancelled", stop_details=None)
 
         while self._run.outbox:
             yield self._run.outbox.popleft()
 
-    def _round(self, request_id: str, calls: tuple[ToolContent, ...], runner: ToolRunner) -> ToolRound:
+    def _round(self, turn: Turn, calls: tuple[ToolContent, ...], runner: ToolRunner) -> ToolRound:
         assert self.response is not None
-        message_id = "" if self.response.message is None else self.response.message.id
         round_ = ToolRound(
             runner,
             calls,
-            contexts=lambda position: self._context(calls[position], f"{message_id}:{position}", runner),
+            contexts=lambda position: self._context(turn.message_id, position, calls[position], round_),
             journal=self._core.journal,
             background=self._core.background,
             options=self._options,
-            request_id=request_id,
+            request_id=turn.request_id,
             report=self._core.report,
             late=self._note_late,
         )
         stop_reason = self.response.stop_reason
 
-        if self.response.cancelled or self._run.is_cancelled:
-            round_.refuse(range(len(calls)), "cancelled before execution", "cancelled")
+        if self._run.is_cancelled:
+            round_.refuse(range(len(calls)), CANCELLED_BEFORE, "cancelled")
         elif stop_reason != "tool_use":
             round_.refuse(range(len(calls)), f"not executed: the reply was cut off ({stop_reason})", "cut_off")
         elif self._is_final:
@@ -155,51 +168,53 @@ class ToolLoop:
 
         return round_
 
-    async def _commit(self, round_: ToolRound, request_id: str) -> None:
-        results = await round_.settle()
-        now = clock().now_ms()
-        message = UserMessage(results, id=clock().new_id(), timestamp=now)
-        body = {"message": message, "request_id": request_id, "committed": True}
-        entered = self._core.journal.record(EntryDraft("user_admitted", body))
-        self._answer = message
-        await self._announce_history(entered, request_id)
+    async def _commit(self, turn: Turn, round_: ToolRound) -> None:
+        """Put the results behind their reply, in its place: what came meanwhile stands after them."""
+        try:
+            await round_.stop()
+        finally:  # asyncio can cancel what is shielded, too
+            self._answer = admitted(UserMessage(round_.results()))
+            entered = self._core.journal.record(_committed(self._answer, turn.request_id, slot=turn.slot))
+
+        await self._run.emit(self._history_change(entered, turn.request_id))
+
+    def _hear_late(self, call: ToolContent, result: ToolResultContent) -> None:
+        """Told by a thread that could not be stopped, at its end."""
+        note = partial(self._note_late, call, result)
+
+        try:
+            self._run.call_in_loop(partial(self._core.background.start, note))
+        except RuntimeError:
+            logger.warning("tool=<%s> | ended after its event loop: nobody is told the outcome", call.tool)
 
     async def _note_late(self, call: ToolContent, result: ToolResultContent) -> None:
-        """A call that was answered as still running has ended: one text note at its own place (T14)."""
+        """A call that was answered before it had ended has ended: one text note at its own place (T14)."""
+        journal = self._core.journal
+        body = {"tool_request_id": call.tool_request_id, "content": result, "late": True}
+        journal.record(EntryDraft("tool_result", body))
+
+        if self._answer is not None and journal.history.position(self._answer.id or "") is None:
+            return  # history was cleared or replaced meanwhile
+
         outcome = result.result.model_dump_json()
-        note = admitted(input_of(f"The tool {call.tool}, reported as still running, has ended: {outcome}"))
-        body = {"message": note, "request_id": "", "committed": True}
-        self._core.journal.record(
-            EntryDraft("tool_result", {"tool_request_id": call.tool_request_id, "content": result, "late": True})
-        )
-        await self._announce_history(self._core.journal.record(EntryDraft("user_admitted", body)), "", late=True)
+        note = admitted(input_of(f"The tool {call.tool}, which was still running, has ended: {outcome}"))
+        await self._core.emitter.emit(self._history_change(journal.record(_committed(note, "")), ""))
 
-    async def _announce_history(self, entered: tuple[str, ...], request_id: str, *, late: bool = False) -> None:
-        await self._core.emitter.emit(
-            HistoryChange(
-                conversation=self._core.conversation,
-                request_id=request_id,
-                reason="append",
-                message_ids=entered,
-                seq=self._core.journal.head,
-                late=late,
-            )
+    def _history_change(self, entered: tuple[str, ...], request_id: str) -> HistoryChange:
+        return HistoryChange(
+            conversation=self._core.conversation,
+            request_id=request_id,
+            reason="append",
+            message_ids=entered,
+            seq=self._core.journal.head,
         )
 
-    async def _after_tools(self, response: Response) -> TurnPlan | None:
+    def _after_tools(self, response: Response) -> TurnPlan | None:
         """The follow-up with the results, or `None` when the loop ends here."""
-        if self._run.is_cancelled:
-            self.reason = "cancel"
-            self.response = Response(
-                message=response.message,
-                stop_reason="cancelled",
-                usage=response.usage,
-                request_id=response.request_id,
-            )
-            return None
+        assert self._answer is not None
+        self.reason = self._reason_of(response)
 
         if response.stop_reason != "tool_use" or self._is_final:
-            self.reason = "limit" if self._is_final else reason_of(response.stop_reason)
             return None
 
         limit = self._options.max_tool_calls
@@ -217,9 +232,9 @@ class ToolLoop:
 
     async def _next_input(self, response: Response) -> TurnPlan | None:
         """After a reply without calls: the next queued message, or the end."""
-        self.reason = "limit" if self._is_final else reason_of(response.stop_reason)
+        self.reason = self._reason_of(response)
 
-        if self._is_final or response.stop_reason not in _NORMAL:
+        if self._is_final or self._run.is_cancelled or response.stop_reason not in _NORMAL:
             return None
 
         waiting = self._core.floor.next_message()
@@ -227,16 +242,26 @@ class ToolLoop:
         if waiting is None:
             return None
 
-        await self._workflow.announce_dequeued(waiting.contents)
+        try:
+            await self._workflow.announce_dequeued(waiting.contents)
+        except BaseException:  # cancelled before it was sent
+            self._core.floor.enqueue(waiting.message, has_caller=False, first=True)
+            raise
 
         return TurnPlan(inputs=(admitted(waiting.message),), tool_choice=self._follow_up_choice())
+
+    def _reason_of(self, response: Response) -> WorkflowReason:
+        """The last request's own answer ends a loop that was limited, unless it ended badly itself."""
+        reason = reason_of(response.stop_reason)
+
+        return "limit" if self._is_final and reason == "complete" else reason
 
     def _follow_up_choice(self) -> str | None:
         """A choice that forces a call holds for the first request only: else no answer would ever come (TLS-40)."""
         return self._choice if self._choice in _FREE_CHOICES else "auto"
 
-    def _context(self, call: ToolContent, place: str, runner: ToolRunner) -> ToolContext[Any]:
-        keyed = runner.effect(call.tool) in _KEYED_EFFECTS
+    def _context(self, message_id: str, position: int, call: ToolContent, round_: ToolRound) -> ToolContext[Any]:
+        keyed = round_.runner.effect(call.tool) in _KEYED_EFFECTS
 
         return ToolContext(
             conversation=self._core.conversation,
@@ -244,19 +269,19 @@ class ToolLoop:
             tool_request_id=call.tool_request_id,
             cancellation=self._run.source.token,
             context_data=self._context_data,
-            idempotency_key=f"{self._core.id}:{place}" if keyed else None,
-            on_progress=self._tell_progress,
+            idempotency_key=f"{self._core.id}:{message_id}:{position}" if keyed else None,
+            on_progress=round_.hear,
         )
-
-    def _tell_progress(self, progress: ToolProgress) -> None:
-        self._workflow.announce_progress(progress)
 
     def _runner_of(self, toolkit: Toolkit) -> ToolRunner:
         """The runner of the toolkit offered in this turn (CONV-29); kept while the toolkit stays."""
         if self._runner is None or self._runner[0] is not toolkit:
             options = self._options
             runner = ToolRunner(
-                toolkit, max_result_bytes=options.max_result_bytes, thread_limit=options.max_concurrency
+                toolkit,
+                max_result_bytes=options.max_result_bytes,
+                thread_limit=options.max_concurrency,
+                on_late_result=self._hear_late,
             )
             self._runner = (toolkit, runner)
 
@@ -269,3 +294,8 @@ def _calls_of(response: Response) -> tuple[ToolContent, ...]:
         return ()
 
     return response.message.tool_calls
+
+
+def _committed(message: UserMessage, request_id: str, *, slot: int | None = None) -> EntryDraft:
+    """A message that is in history at once."""
+    return EntryDraft("user_admitted", {"message": message, "request_id": request_id, "committed": True}, slot=slot)

@@ -190,7 +190,7 @@ class WorkflowManager:
     ) -> AsyncGenerator[Event, None]:
         """One workflow, from `idle` to `idle`."""
         self.current_workflow = workflow
-        workflow.forward = self._forward
+        workflow.forward_to(self._emitter, lambda event: ForwardedWorkflowEvent(manager=self, event=event))
 
         try:
             await self._move_to("busy")
@@ -252,9 +252,6 @@ class WorkflowManager:
 
     async def _conversation_disposed(self, _: Dispose) -> None:
         await self.aclose()
-
-    async def _forward(self, event: Event) -> None:
-        await self._emitter.emit(ForwardedWorkflowEvent(manager=self, event=event))
 
     async def _move_to(self, current: WorkflowState) -> None:
         previous, self.state = self.state, current

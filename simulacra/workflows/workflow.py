@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import anyio
 
@@ -39,6 +39,14 @@ from simulacra.workflows.result import WorkflowResult, reason_of
 E = TypeVar("E", bound=Event)
 
 
+class Hearer(Protocol):
+    """Where events go beside a workflow's own listeners."""
+
+    async def emit(self, event: Event) -> None: ...
+
+    def post(self, event: Event) -> None: ...
+
+
 class Workflow:
     """One tool loop on a conversation, started once.
 
@@ -70,8 +78,7 @@ class Workflow:
         self._children: list[Workflow] = []
         self._run: Run | None = None
         self._emitter = Emitter(WORKFLOW_EVENTS, report=self._report)
-        self.forward: Callable[[Event], Any] | None = None
-        """Where events go beside the listeners: to the manager, or to the parent workflow."""
+        self._above: tuple[Hearer, Callable[[Event], Event]] | None = None
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -167,12 +174,12 @@ class Workflow:
 
         message = input_of(text_or_contents)
         self.conversation.core.floor.enqueue(message, has_caller=False)
-        self._post(MessageQueued(workflow=self, message=message.content))
+        self.post(MessageQueued(workflow=self, message=message.content))
 
     def clear_queue(self) -> int:
         """Drop what waits. Returns how many messages that were."""
         count = self.conversation.clear_queue()
-        self._post(QueueCleared(workflow=self, count=count))
+        self.post(QueueCleared(workflow=self, count=count))
 
         return count
 
@@ -186,9 +193,9 @@ class Workflow:
         """A workflow that works for this one; cancelling this one cancels it (WF-13)."""
         data = self.context_data if context_data is None else context_data
         child = Workflow(conversation, context_data=data, parent=self, id=id, options=self._options)
-        child.forward = lambda event: self.emit(ChildWorkflowEvent(workflow=self, event=event))
+        child.forward_to(self, lambda event: ChildWorkflowEvent(workflow=self, event=event))
         self._children.append(child)
-        self._post(ChildWorkflowBegin(workflow=self, child=child))
+        self.post(ChildWorkflowBegin(workflow=self, child=child))
 
         return child
 
@@ -204,27 +211,37 @@ class Workflow:
         """Unsubscribe; an unknown listener is ignored."""
         self._emitter.off(event, listener)
 
-    async def emit(self, event: Event) -> None:
-        """Announce, here and where events are forwarded to."""
-        if self._run is not None and self._run.streaming:
-            self._run.outbox.append(event)
+    def forward_to(self, above: Hearer, wrap: Callable[[Event], Event]) -> None:
+        """Let a manager or a parent workflow hear every event, wrapped."""
+        self._above = (above, wrap)
 
+    async def emit(self, event: Event) -> None:
+        """Announce to the consumer, to the listeners, and above."""
+        self._keep(event)
         await self._emitter.emit(event)
 
-        if self.forward is not None:
-            await self.forward(event)
+        if self._above is not None:
+            above, wrap = self._above
+            await above.emit(wrap(event))
+
+    def post(self, event: Event) -> None:
+        """`emit`, from a sync call."""
+        self._keep(event)
+        self._emitter.post(event)
+
+        if self._above is not None:
+            above, wrap = self._above
+            above.post(wrap(event))
 
     async def announce_dequeued(self, contents: tuple[UserContent, ...]) -> None:
         await self.emit(MessageDequeued(workflow=self, message=contents))
 
-    def announce_progress(self, progress: ToolProgress) -> None:
-        self._post(WorkflowToolProgress(workflow=self, progress=progress))
+    async def announce_progress(self, progress: ToolProgress) -> None:
+        await self.emit(WorkflowToolProgress(workflow=self, progress=progress))
 
-    def _post(self, event: Event) -> None:
+    def _keep(self, event: Event) -> None:
         if self._run is not None and self._run.streaming:
             self._run.outbox.append(event)
-
-        self._emitter.post(event)
 
     def _require_idle(self) -> None:
         if self.state != "idle":
@@ -258,6 +275,7 @@ class Workflow:
         await self.emit(WorkflowUpdate(workflow=self, message=message))
 
     async def _end(self, loop: ToolLoop) -> None:
+        await self._see_rest()
         self.result = WorkflowResult(
             reason=loop.reason,
             response=loop.response,
@@ -271,11 +289,22 @@ class Workflow:
             for child in self._children:
                 child.cancel()
 
-        await self._move_to("idle")
-        await self.emit(WorkflowEnd(workflow=self, result=self.result, reason=self.result.reason))
-        await self.emit(WorkflowDispose(workflow=self))
-        await self._move_to("disposed")
-        self._emitter.close()
+        try:
+            await self._move_to("idle")
+            await self.emit(WorkflowEnd(workflow=self, result=self.result, reason=self.result.reason))
+            await self.emit(WorkflowDispose(workflow=self))
+            await self._move_to("disposed")
+        finally:  # asyncio can cancel what is shielded, too
+            self.state = "disposed"
+            self._emitter.close()
+
+    async def _see_rest(self) -> None:
+        """Results that a cancel left unsent are in history, too."""
+        history = self.conversation.journal.history
+        last = history.position(self._messages[-1].id or "") if self._messages else None
+
+        for message in () if last is None else history.messages[last + 1 :]:
+            await self._saw(message)
 
     async def _move_to(self, current: WorkflowState) -> None:
         previous, self.state = self.state, current
