@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -82,6 +83,12 @@ class Settings:
             self._runner = ToolRunner(self._toolkit)
 
         return self._runner
+
+    def snapshot(self) -> Settings:
+        """These settings as they are now: a turn keeps them, whatever is assigned meanwhile."""
+        _ = self.runner  # made once, for all snapshots
+
+        return copy.copy(self)
 
 
 class Core:

@@ -12,7 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simulacra.clock import time_limit
-from simulacra.errors import ConfigurationError, ProviderError, StreamInterruptedError, TimeoutExceededError
+from simulacra.errors import (
+    ConfigurationError,
+    ProviderError,
+    SimulacraError,
+    StreamInterruptedError,
+    TimeoutExceededError,
+)
 from simulacra.events import BeforeRequest, RawRequest, RawStream
 from simulacra.journal import EntryDraft
 from simulacra.messages import AssistantMessage, Message
@@ -22,6 +28,7 @@ from simulacra.streaming import OpenStream, opens_reply, peek_generator
 from simulacra.transformers import ContextTransformer, TransformContext
 
 if TYPE_CHECKING:
+    from simulacra.dialog.core import Settings
     from simulacra.dialog.run import Run
     from simulacra.turn import TurnPlan
 
@@ -47,10 +54,11 @@ class Opening:
         self.context = TransformContext(conversation_id=run.core.id)
         self._run = run
         self._core = run.core
+        self._settings = run.core.settings.snapshot()
         self._plan = plan
         self._request_id = request_id
         self._attempts = 0
-        self._provider = run.core.settings.provider
+        self._provider = self._settings.provider
         self._request: ModelRequest | None = None
 
     @property
@@ -68,8 +76,8 @@ class Opening:
             ProviderError: No attempt worked.
             OperationCancelledError: The run was cancelled.
         """
-        settings = self._core.settings
-        self._check_tool_choice()
+        settings = self._settings
+        check_tool_choice(settings, self.options)
         request = await self._build(settings.provider, messages)
         attempt = RequestAttempt(
             provider=settings.provider,
@@ -84,8 +92,8 @@ class Opening:
         outcome: PolicyResult = await settings.policy.execute(self._run.source.token, try_once, attempt)
         self.metadata = outcome.metadata
 
-        if outcome.error is not None:
-            raise outcome.error
+        if not outcome.result:
+            raise outcome.error or SimulacraError(f"{type(settings.policy).__name__} failed and names no error")
 
         opened: OpenStream = outcome.value
 
@@ -130,7 +138,7 @@ class Opening:
         provider = attempt.provider
         self._attempts += 1
 
-        if provider is not self._core.settings.provider:
+        if provider is not self._settings.provider:
             request = await self._build(provider, messages)
 
         self._provider = provider
@@ -154,7 +162,7 @@ class Opening:
         return OpenStream(events, provider_kind=provider.kind, model=provider.model)
 
     async def _build(self, provider: ModelProvider, messages: Sequence[Message]) -> ModelRequest:
-        settings = self._core.settings
+        settings = self._settings
         system = (settings.system,) if settings.system else ()
         tools = settings.runner.definitions
         self.context = TransformContext(
@@ -187,16 +195,22 @@ class Opening:
         )
 
     def _transformers(self, provider: ModelProvider) -> tuple[ContextTransformer, ...]:
-        return (*provider.context_transformers, self._core.settings.transformer)
+        return (*provider.context_transformers, self._settings.transformer)
 
-    def _check_tool_choice(self) -> None:
-        choice = self.options.tool_choice
-        known = [definition.name for definition in self._core.settings.runner.definitions]
 
-        if choice is not None and choice not in _TOOL_CHOICES and choice not in known:
-            raise ConfigurationError(
-                f"tool_choice {choice!r} is none of auto, none, any, nor a tool of the toolkit ({', '.join(known)})"
-            )
+def check_tool_choice(settings: Settings, options: RequestOptions) -> None:
+    """Check a choice against what there is to choose from.
+
+    Raises:
+        ConfigurationError: It names a tool that the toolkit does not have.
+    """
+    choice = options.tool_choice
+    known = [definition.name for definition in settings.runner.definitions]
+
+    if choice is not None and choice not in _TOOL_CHOICES and choice not in known:
+        raise ConfigurationError(
+            f"tool_choice {choice!r} is none of auto, none, any, nor a tool of the toolkit ({', '.join(known)})"
+        )
 
 
 def name_place(error: ProviderError, provider: ModelProvider) -> None:

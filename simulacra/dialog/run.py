@@ -17,6 +17,7 @@ from simulacra.clock import time_limit
 from simulacra.dialog.core import Core
 from simulacra.dialog.floor import Grant
 from simulacra.dialog.inputs import admitted
+from simulacra.dialog.opening import check_tool_choice
 from simulacra.emitter import Event
 from simulacra.errors import ConfigurationError, InvalidStateError
 from simulacra.messages import Response, UserMessage
@@ -205,13 +206,15 @@ async def admit(
 
     Raises:
         InvalidStateError: The conversation is disposed, or busy and set to reject.
-        ConfigurationError: The message's id is in history already.
+        ConfigurationError: The message's id is in history already, or no such tool can be chosen.
     """
     if core.is_closing:
         raise InvalidStateError("prompt", state="disposed", allowed=("idle",), remedy="Create a new Conversation")
 
     if message.id is not None and core.journal.history.position(message.id) is not None:
         raise ConfigurationError(f"message id {message.id!r} is in history already: leave the id out to get a new one")
+
+    check_tool_choice(core.settings, options)
 
     if not core.floor.is_taken:
         return Run(core, core.floor.take(message), options, streaming=streaming, driver=driver)
