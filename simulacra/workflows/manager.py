@@ -16,7 +16,8 @@ from simulacra.dialog.run import Run, admit
 from simulacra.emitter import Emitter, Event, Listener, Unsubscribe
 from simulacra.errors import InvalidStateError
 from simulacra.events import Dispose
-from simulacra.messages import UserMessage
+from simulacra.messages import Response, UserMessage
+from simulacra.provider import RequestOptions
 from simulacra.workflows.events import (
     MANAGER_EVENTS,
     ForwardedWorkflowEvent,
@@ -88,6 +89,7 @@ class WorkflowManager:
             tool_choice=tool_choice,
             on_tool_result=on_tool_result,
         )
+        self.is_closing = False
         self._context_data = {} if context_data is None else context_data
         self._results: dict[str, WorkflowResult] = {}
         self._underway: dict[str, anyio.Event] = {}
@@ -115,25 +117,25 @@ class WorkflowManager:
         merged = self.conversation.options.updated(**options)
 
         if key is None:
-            conductor = _Conductor(self)
+            return await self._send(_Conductor(self), message, merged)
 
-            return await conductor.conclude(
-                await admit(self.conversation.core, message, merged, streaming=False, driver=conductor)
-            )
-
-        if key in self._underway:
+        while key in self._underway:
             await self._underway[key].wait()
 
         if key in self._results:
             return self._results[key]
 
         self._underway[key] = anyio.Event()
+        conductor = _Conductor(self)
 
         try:
-            self._results[key] = await self.run(message, **options)
+            self._results[key] = await self._send(conductor, message, merged)
 
             return self._results[key]
         finally:
+            if conductor.workflow.result is not None:  # also when the caller was cancelled
+                self._results[key] = conductor.workflow.result
+
             self._underway.pop(key).set()
 
     def run_sync(self, text_or_contents: TextOrContents, *, key: str | None = None, **options: Any) -> WorkflowResult:
@@ -161,9 +163,7 @@ class WorkflowManager:
         conductor = _Conductor(self, resumed=last)
         merged = self.conversation.options.updated(**options)
 
-        return await conductor.conclude(
-            await admit(core, UserMessage(last.content), merged, streaming=False, driver=conductor)
-        )
+        return await self._send(conductor, UserMessage(last.content), merged)
 
     def queue_message(self, text_or_contents: TextOrContents) -> None:
         """Send this at the next normal stop of the current workflow, or of the next one.
@@ -199,6 +199,9 @@ class WorkflowManager:
             async with aclosing(workflow.conduct(run, inputs, committed=committed)) as events:
                 async for event in events:
                     yield event
+        except Exception as error:
+            run.grant.share(error)
+            raise
         finally:
             self.current_workflow = None
             run.release()
@@ -224,9 +227,10 @@ class WorkflowManager:
 
     async def aclose(self) -> None:
         """Dispose: cancel the current workflow, settle its waiters, let go of the conversation. Idempotent."""
-        if self.state == "disposed":
+        if self.is_closing:
             return
 
+        self.is_closing = True
         core = self.conversation.core
 
         if self.current_workflow is not None and core.run is not None:
@@ -250,6 +254,24 @@ class WorkflowManager:
     ) -> None:
         await self.aclose()
 
+    def __enter__(self) -> Self:
+        refuse_inside_loop("with", "Use `async with`")
+
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        run_sync(self.aclose())
+
+    async def _send(self, conductor: _Conductor, message: UserMessage, options: RequestOptions) -> WorkflowResult:
+        core = self.conversation.core
+
+        if core.run is not None and core.run.is_cancelled and core.floor.when_busy == "reject":
+            await core.run.wait_settled()  # what was cancelled is about to end (W-MGR-4)
+
+        return await conclude(conductor.workflow, admit(core, message, options, streaming=False, driver=conductor))
+
     async def _conversation_disposed(self, _: Dispose) -> None:
         await self.aclose()
 
@@ -258,7 +280,7 @@ class WorkflowManager:
         await self._emitter.emit(ManagerStateChange(manager=self, previous=previous, current=current))
 
     def _require_alive(self, operation: str) -> None:
-        if self.state == "disposed":
+        if self.is_closing:
             raise InvalidStateError(
                 operation, state="disposed", allowed=("idle", "busy"), remedy="Create a new WorkflowManager"
             )
@@ -274,20 +296,21 @@ class _Conductor:
     """Drives one run with a workflow of its own, so that each caller gets its own result (MGR-3)."""
 
     def __init__(self, manager: WorkflowManager, *, resumed: UserMessage | None = None) -> None:
+        self.workflow = manager.new_workflow()
         self._manager = manager
         self._resumed = resumed
-        self._workflow = manager.new_workflow()
 
     async def drive(self, run: Run) -> AsyncGenerator[Event, None]:
+        if self._manager.is_closing:  # while this input waited
+            run.response = Response(message=None, stop_reason="cancelled", stop_details="disposed")
+            return
+
         inputs = run.user_messages() if self._resumed is None else (self._resumed,)
         committed = self._resumed is not None
 
-        async with aclosing(self._manager.conduct(run, self._workflow, inputs, committed=committed)) as events:
+        async with aclosing(self._manager.conduct(run, self.workflow, inputs, committed=committed)) as events:
             async for event in events:
                 yield event
-
-    async def conclude(self, admitted: Any) -> WorkflowResult:
-        return await conclude(self._workflow, admitted)
 
 
 register_default_driver(Workflow)

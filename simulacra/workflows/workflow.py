@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, Protocol, TypeVar
 
@@ -13,7 +13,7 @@ from simulacra.conversation import Conversation
 from simulacra.dialog.inputs import TextOrContents, input_of
 from simulacra.dialog.run import Run, admit
 from simulacra.emitter import Emitter, Event, Listener, Unsubscribe
-from simulacra.errors import InvalidStateError
+from simulacra.errors import ConfigurationError, InvalidStateError
 from simulacra.events import MessageComplete, PromptSend, ResponseCancelled
 from simulacra.messages import Message, Response, Usage, UserContent, UserMessage
 from simulacra.tools import ToolProgress
@@ -34,7 +34,7 @@ from simulacra.workflows.events import (
 )
 from simulacra.workflows.limits import LoopOptions
 from simulacra.workflows.loop import ToolLoop
-from simulacra.workflows.result import WorkflowResult, reason_of
+from simulacra.workflows.result import WorkflowResult, reason_of, reason_of_error
 
 E = TypeVar("E", bound=Event)
 
@@ -111,7 +111,7 @@ class Workflow:
         message = input_of(text_or_contents)
         merged = self.conversation.options.updated(**options)
 
-        return await conclude(self, await admit(core, message, merged, streaming=False, driver=self))
+        return await conclude(self, admit(core, message, merged, streaming=False, driver=self))
 
     async def drive(self, run: Run) -> AsyncGenerator[Event, None]:
         """Conduct the loop on a run; the conversation calls this."""
@@ -316,8 +316,17 @@ class Workflow:
         )
 
 
-async def conclude(workflow: Workflow, admitted: Run | Response) -> WorkflowResult:
-    """Iterate a run that `workflow` conducts; never raises for what the model did."""
+async def conclude(workflow: Workflow, admission: Awaitable[Run | Response]) -> WorkflowResult:
+    """Iterate the run that `workflow` conducts; never raises for what the model did."""
+    try:
+        admitted = await admission
+    except (InvalidStateError, ConfigurationError):
+        raise
+    except Exception as error:  # noqa: BLE001 -- what ended the run that this input became a part of
+        reason = reason_of_error(error)
+
+        return WorkflowResult(reason=reason, response=None, messages=(), usage=Usage(), rounds=0, error=error)
+
     if isinstance(admitted, Response):
         return result_of(admitted)
 
@@ -329,7 +338,9 @@ async def conclude(workflow: Workflow, admitted: Run | Response) -> WorkflowResu
             if workflow.result is None:
                 raise
 
-    assert workflow.result is not None
+    if workflow.result is None:
+        assert admitted.response is not None
+        return result_of(admitted.response)
 
     return workflow.result
 
