@@ -8,6 +8,8 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import anyio
+
 from simulacra.blocking import refuse_inside_loop, run_sync
 from simulacra.checkpoints import CheckpointConfig, DefaultSummarizationStrategy, SummarizationStrategy
 from simulacra.dialog.attributes import ConversationAttributes, provider_of, require_choice, require_kind
@@ -154,12 +156,10 @@ class Conversation(ConversationAttributes):
         Raises:
             InvalidStateError: Nothing is under way.
         """
-        self._require_alive("cancel_response")
-
-        if not self.is_busy:
+        if self.state == "disposed" or not self.is_busy:
             raise InvalidStateError(
                 "cancel_response",
-                state="idle",
+                state=self.state,
                 allowed=("awaiting_response", "streaming_response", "stopping"),
                 remedy="There is no response under way",
             )
@@ -309,22 +309,33 @@ class Conversation(ConversationAttributes):
         core.floor.clear("disposed")
         core.cancel()
 
-        if core.run is not None:
-            await core.run.wait_settled()
+        try:
+            with anyio.CancelScope(shield=True):  # each of these is bounded
+                if core.run is not None:
+                    await core.run.wait_settled()
 
-        for child in tuple(self._children):
-            await child.aclose()
+                for child in tuple(self._children):
+                    await child.aclose()
 
-        await core.background.aclose()
+                await core.background.aclose()
 
-        await core.emitter.emit(Dispose(conversation=self))
+            await core.emitter.emit(Dispose(conversation=self))
+        finally:
+            await self._end()
+
+    async def _end(self) -> None:
+        """The last change of state; nothing is heard of this conversation afterwards."""
+        core = self.core
         previous = core.move_to("disposed")
         assert previous is not None
-        await core.emitter.emit(StateChange(conversation=self, previous=previous, current="disposed"))
-        core.emitter.close()
 
-        if self._parent is not None:
-            self._parent._children.remove(self)  # noqa: SLF001 -- a child takes itself off its parent
+        try:
+            await core.emitter.emit(StateChange(conversation=self, previous=previous, current="disposed"))
+        finally:
+            core.emitter.close()
+
+            if self._parent is not None:
+                self._parent._children.remove(self)  # noqa: SLF001 -- a child takes itself off its parent
 
     async def __aenter__(self) -> Self:
         return self

@@ -136,6 +136,9 @@ class Emitter:
         if self._bubble is None or self._closed:
             return
 
+        if self._posted:
+            await self.flush()
+
         bubbled = self._bubble(event)
 
         for subscription in self._heard_here(type(bubbled)):
@@ -166,7 +169,7 @@ class Emitter:
             self.parent.post_child(event)
 
     async def flush(self) -> None:
-        """Call the async listeners of what was posted."""
+        """Call the async listeners of what was posted, here and in every ancestor."""
         while self._posted:
             event, call = self._posted.popleft()
 
@@ -174,6 +177,9 @@ class Emitter:
                 await _settle(call())
             except Exception as error:  # noqa: BLE001 -- a listener never breaks what it listens to
                 await self._failed(error, event)
+
+        if self.parent is not None:
+            await self.parent.flush()
 
     def close(self) -> None:
         """Drop every listener; later subscriptions and emissions do nothing."""

@@ -320,10 +320,11 @@ class Turn:
             await self._close_stream()
 
             while self._ending:
-                await self._act()
+                if (event := self._ending.popleft()()) is not None:
+                    await self._run.emit(event)
 
     async def _hasten(self) -> None:
-        """End within the bound, out of reach of further cancels: listeners may hold up nothing beyond it."""
+        """End within the bound, out of reach of further cancels: no listener holds up anything beyond it."""
         assert self._ending is not None
 
         try:
@@ -331,17 +332,18 @@ class Turn:
                 await self._close_stream()
 
                 while len(self._ending) > 1:  # the last one, idle, may begin a next turn: no bound for that
-                    await self._act()
+                    self._act()
+                    await self._core.emitter.flush()
         finally:
             while self._ending:
-                if (event := self._ending.popleft()()) is not None:
-                    self._run.post(event)
+                self._act()
 
-    async def _act(self) -> None:
+    def _act(self) -> None:
+        """Do the next act of the end and tell who need not be waited for."""
         assert self._ending is not None
 
         if (event := self._ending.popleft()()) is not None:
-            await self._run.emit(event)
+            self._run.post(event)
 
     def _record_close(
         self, message: AssistantMessage | None, status: MessageStatus, error: Exception | None = None

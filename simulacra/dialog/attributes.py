@@ -144,7 +144,7 @@ class ConversationAttributes:
         self.core.floor.when_busy = require_choice(when_busy)
 
     def _require_alive(self, operation: str) -> None:
-        if self.state == "disposed":
+        if self.core.is_closing:
             self.core.require_state(operation, "idle")
 
 

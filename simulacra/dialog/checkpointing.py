@@ -35,6 +35,7 @@ async def make_checkpoint(core: Core, config: CheckpointConfig | None) -> Checkp
     messages = _messages_to_cover(core)
     boundary = messages[-1].id or ""
     child = core.conversation.spawn_child(provider=config.provider, system="", toolkit=(), is_checkpoint=True)
+    child.options = child.options.updated(tool_choice=None)
     core.is_checkpointing = True
 
     try:

@@ -123,8 +123,10 @@ class Core:
         Raises:
             InvalidStateError: With the remedy.
         """
-        if self.state not in allowed:
-            raise InvalidStateError(operation, state=self.state, allowed=allowed, remedy=_remedy(self.state))
+        state = "disposed" if self.is_closing else self.state
+
+        if state not in allowed:
+            raise InvalidStateError(operation, state=state, allowed=allowed, remedy=_remedy(state))
 
     def require_free(self, operation: str) -> None:
         """Raise unless nothing is under way: no turn, no tool loop.
@@ -138,6 +140,10 @@ class Core:
             raise InvalidStateError(
                 operation, state="busy with a tool loop", allowed=("idle",), remedy=_remedy("awaiting_response")
             )
+
+    def is_known(self, message_id: str) -> bool:
+        """Whether a message of this id is in history, or about to be."""
+        return self.journal.history.position(message_id) is not None or self.floor.is_known(message_id)
 
     def cancel(self) -> None:
         """Cancel what holds the floor."""

@@ -23,11 +23,16 @@ QUEUE_LIMIT = 32
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class QueuedInput:
-    """An input that waits. `has_caller` is false for those of `queue_message`, which no prompt waits for."""
+    """An input that waits.
+
+    `has_caller` is false for those of `queue_message`, which no prompt waits for; `is_first` is true for those of
+    `interrupt`, which go before all others, together.
+    """
 
     input_id: str
     message: UserMessage
     has_caller: bool = True
+    is_first: bool = False
     _settled: anyio.Event | None = field(default=None, init=False)
     _outcome: Grant | Response | Exception | None = field(default=None, init=False)
 
@@ -108,6 +113,12 @@ class Floor:
     def queued(self) -> tuple[QueuedInput, ...]:
         return tuple(self._waiting)
 
+    def is_known(self, message_id: str) -> bool:
+        """Whether an input that waits, or is being answered, has this id."""
+        held = () if self.holder is None else self.holder.inputs
+
+        return any(message.id == message_id for message in (*held, *(waiting.message for waiting in self._waiting)))
+
     def take(self, *inputs: UserMessage) -> Grant:
         """Take the free floor at once."""
         assert self.holder is None
@@ -136,8 +147,9 @@ class Floor:
                 remedy="Wait for a response, or drop what waits with clear_queue()",
             )
 
-        waiting = QueuedInput(input_id=clock().new_id(), message=message, has_caller=has_caller)
-        self._waiting.insert(0 if first else len(self._waiting), waiting)
+        waiting = QueuedInput(input_id=clock().new_id(), message=message, has_caller=has_caller, is_first=first)
+        place = sum(other.is_first for other in self._waiting) if first else len(self._waiting)
+        self._waiting.insert(place, waiting)
         self._host.input_queued(waiting)
 
         return waiting
@@ -166,16 +178,19 @@ class Floor:
 
         match self.when_busy:
             case "merge":
-                self._hand_to(callers[0], callers[1:], (merged([waiting.message for waiting in callers]),))
+                self._hand_to(callers, merged([waiting.message for waiting in callers]))
             case "interrupt":
-                self._hand_to(callers[0], callers[1:], tuple(waiting.message for waiting in callers))
+                self._hand_to(callers)
             case "latest":
-                for older in callers[:-1]:
-                    self._drop(older, "superseded")
+                newest = max(callers, key=lambda waiting: waiting.input_id)  # ids are ordered by time
 
-                self._hand_to(callers[-1], [], (callers[-1].message,))
+                for older in callers:
+                    if older is not newest:
+                        self._drop(older, "superseded")
+
+                self._hand_to([newest])
             case "queue" | "reject":
-                self._hand_to(callers[0], [], (callers[0].message,))
+                self._hand_to([waiting for waiting in callers if waiting.is_first] or callers[:1])
 
     def clear(self, reason: str = "dropped") -> int:
         """Drop what waits; its callers get a cancelled response.
@@ -190,8 +205,10 @@ class Floor:
 
         return len(waiting)
 
-    def _hand_to(self, leader: QueuedInput, followers: list[QueuedInput], inputs: tuple[UserMessage, ...]) -> None:
-        sent = [leader, *followers]
+    def _hand_to(self, sent: list[QueuedInput], *as_one: UserMessage) -> None:
+        """Give the floor to the first; the others get its outcome."""
+        leader, *followers = sent
+        inputs = as_one or tuple(waiting.message for waiting in sent)
         self.holder = Grant(inputs, tuple(waiting.input_id for waiting in sent), followers)
 
         for waiting in sent:
@@ -206,10 +223,12 @@ class Floor:
         waiting.settle(Response(message=None, stop_reason="cancelled", stop_details=reason))
 
     def _withdraw(self, waiting: QueuedInput) -> None:
-        """The caller's task was cancelled while it waited."""
+        """The caller's task was cancelled while it waited; who would have followed it waits on."""
         if waiting in self._waiting:
             self._waiting.remove(waiting)
             self._host.input_dropped(waiting, "withdrawn")
         elif (grant := waiting.granted) is not None:
-            grant.share(Response(message=None, stop_reason="cancelled", stop_details="withdrawn"))
+            self._waiting[:0] = grant.followers
+            grant.followers = []
+            self._host.input_dropped(waiting, "withdrawn")
             self.release(grant)

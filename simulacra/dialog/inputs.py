@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from simulacra.clock import clock
 from simulacra.errors import ConfigurationError
-from simulacra.messages import Content, Message, TextContent, UnknownContent, UserContent, UserMessage
+from simulacra.messages import AssistantMessage, Content, Message, TextContent, UnknownContent, UserContent, UserMessage
 
 TextOrContents: TypeAlias = str | UserContent | UserMessage | Sequence[UserContent]
 C = TypeVar("C", bound=Content)
@@ -35,7 +35,14 @@ def input_of(text_or_contents: TextOrContents) -> UserMessage:
 
 
 def identified(message: Message) -> Message:
-    """The message with id and time; blocks without a time take the message's (MSG-5, MSG-8)."""
+    """The message with id and time; blocks without a time take the message's (MSG-5, MSG-8).
+
+    Raises:
+        ConfigurationError: It is no message.
+    """
+    if not isinstance(message, UserMessage | AssistantMessage):
+        raise ConfigurationError(f"a UserMessage or AssistantMessage is expected, not {message!r:.100}")
+
     timestamp = clock().now_ms() if message.timestamp is None else message.timestamp
     message_id = message.id or clock().new_id()
 

@@ -161,9 +161,13 @@ class Run:
         finally:
             self.response = turn.response
 
+    def is_own_task(self) -> bool:
+        """Whether the task that asks is the one that does this work: it cannot wait for it."""
+        return anyio.get_current_task().id == self._task_id
+
     async def wait_settled(self) -> None:
         """Wait until the cancelled work has ended; bounded, and not at all from inside that work."""
-        if anyio.get_current_task().id != self._task_id:
+        if not self.is_own_task():
             with time_limit(SETTLE_SECONDS * 2, shield=True):
                 await self.finished.wait()
 
@@ -206,13 +210,13 @@ async def admit(
 
     Raises:
         InvalidStateError: The conversation is disposed, or busy and set to reject.
-        ConfigurationError: The message's id is in history already, or no such tool can be chosen.
+        ConfigurationError: The message's id is in use already, or no such tool can be chosen.
     """
     if core.is_closing:
         raise InvalidStateError("prompt", state="disposed", allowed=("idle",), remedy="Create a new Conversation")
 
-    if message.id is not None and core.journal.history.position(message.id) is not None:
-        raise ConfigurationError(f"message id {message.id!r} is in history already: leave the id out to get a new one")
+    if message.id is not None and core.is_known(message.id):
+        raise ConfigurationError(f"message id {message.id!r} is in use already: leave the id out to get a new one")
 
     check_tool_choice(core.settings, options)
 
@@ -221,6 +225,13 @@ async def admit(
 
     if core.floor.when_busy == "reject" and not first:
         core.require_free("prompt")
+
+    if core.run is not None and core.run.is_own_task():
+        raise InvalidStateError(
+            "waiting for the response under way",
+            state="inside it, in a listener or in the loop over its stream",
+            remedy="Leave the stream first, or send from a task of its own",
+        )
 
     waiting = core.floor.enqueue(message, first=first)
 

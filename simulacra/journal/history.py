@@ -105,6 +105,8 @@ class History:
 
     def _replace_all(self, messages: Iterable[Message], slot: int) -> None:
         self._messages = list(messages)
+        ids = {message.id for message in self._messages}
+        self.checkpoints = tuple(state for state in self.checkpoints if state.message_id in ids)
         self._slots = [slot] * len(self._messages)
         self._frozen = None
 
