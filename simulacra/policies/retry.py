@@ -119,7 +119,7 @@ class RetryPolicy(Policy):
         _require("initial_backoff_ms", initial_backoff_ms, int | float, at_least=0)
         _require("backoff_factor", backoff_factor, int | float, at_least=1)
         _require("max_backoff_ms", max_backoff_ms, int | float, at_least=0)
-        _require("max_total_ms", max_total_ms, int | float, at_least=0)
+        _require("max_total_ms", max_total_ms, int | float, at_least=0, below=None)
         self.max_attempts = max_attempts
         self.initial_backoff_ms = initial_backoff_ms
         self.backoff_factor = backoff_factor
@@ -247,9 +247,9 @@ def _wait_hint(error: BaseException | None) -> float | None:
     return None
 
 
-def _require(name: str, value: float, kind: type | UnionType, *, at_least: int) -> None:
+def _require(name: str, value: float, kind: type | UnionType, *, at_least: int, below: float | None = math.inf) -> None:
     fits = isinstance(value, kind) and not isinstance(value, bool) and value >= at_least  # NaN is never at least
 
-    if not fits:
+    if not fits or (below is not None and value >= below):
         wanted = "a whole number" if kind is int else "a number"
         raise ConfigurationError(f"RetryPolicy: {name} must be {wanted} of at least {at_least}, not {value!r}")

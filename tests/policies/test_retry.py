@@ -15,6 +15,7 @@ from simulacra.errors import (
     ConfigurationError,
     ConnectionFailedError,
     OperationCancelledError,
+    RateLimitError,
     ServerError,
 )
 from simulacra.policies import RetryPolicy
@@ -143,7 +144,10 @@ async def test_pol_4_growth_beyond_all_numbers_stays_within_the_bound():
         {"initial_backoff_ms": -1},
         {"initial_backoff_ms": float("nan")},
         {"backoff_factor": 0.5},
+        {"initial_backoff_ms": float("inf")},
+        {"backoff_factor": float("inf")},
         {"max_backoff_ms": -1},
+        {"max_backoff_ms": float("inf")},
         {"max_total_ms": -1},
         {"max_total_ms": None},
     ],
@@ -153,6 +157,14 @@ async def test_pol_4_numbers_out_of_range_are_refused(arguments):
 
     with pytest.raises(ConfigurationError, match=next(iter(arguments))):
         RetryPolicy(**given)
+
+
+async def test_pol_4_the_total_may_be_unlimited(jumping, outcomes):
+    policy = RetryPolicy(3, 30_000, 1, max_total_ms=float("inf"), jitter=False)
+    slow = outcomes(RateLimitError("wait", retry_after=100_000), GONE, "value")
+
+    assert (await policy.execute(CancellationToken(), slow)).value == "value"
+    assert jumping.sleeps == [100_000, 30]
 
 
 async def test_pol_4_policies_run_side_by_side_without_mixing_their_counts(jumping, outcomes):
