@@ -61,7 +61,7 @@ class EmulatedReply:
         body: Sent in place of all the above: JSON values, text or bytes; a list of bytes is one write each.
         content_type: Of `body`.
         error: An error that the stream reports; nothing follows it.
-        error_after: After how many events; after all of them when not given.
+        error_after: After how many events; in place of the end when not given.
         garbage_after: After how many events one comes that is no JSON.
         cut_after: After how many events the connection is dropped.
         stall_after: After how many events silence falls, until the client leaves or the emulator ends.

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
@@ -263,6 +264,9 @@ class VendorEmulator(ABC):
         return reply.cut_after is None
 
     def _events(self, reply: EmulatedReply, request: EmulatedRequest) -> list[bytes]:
+        if reply.error is not None and reply.error_after is None:  # it comes in place of the end
+            reply = replace(reply, finish=None, usage=None, closed=False)
+
         events = self.render_events(reply, request)
 
         if reply.garbage_after is not None:

@@ -1,0 +1,159 @@
+"""Real answers of real services, replayed over loopback, cut in every way."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+from chat_wire import folded
+from simulacra_openai.decode import ChatDecoder
+from simulacra_openai.sse import EventSplitter, read_event
+
+from simulacra.errors import BadRequestError, NotFoundError
+from simulacra.messages import TextContent, ThinkingContent
+from simulacra.testing import EmulatedReply
+from simulacra.testing.driving import failure_of, reply_of
+
+pytestmark = pytest.mark.anyio
+
+SHARED = Path(os.environ.get("SIMULACRA_SHARED", Path(__file__).parents[4] / "shared"))
+RECORDINGS = SHARED / "data" / "wire.jsonl"
+MISSING = f"no recordings at {RECORDINGS}; set SIMULACRA_SHARED to the folder that holds data/wire.jsonl"
+
+
+def recordings():
+    lines = RECORDINGS.read_text("utf-8").splitlines() if RECORDINGS.exists() else []
+
+    return {entry["id"]: entry for entry in map(json.loads, lines) if entry["id"].startswith("oc-")}
+
+
+FOUND = recordings()
+STREAMS = [name for name, entry in FOUND.items() if "event-stream" in entry["response"]["content_type"]]
+ERRORS = {"oc-error-1": BadRequestError, "oc-error-2": NotFoundError, "oc-stream-error-2": BadRequestError}
+needs_recordings = pytest.mark.skipif(not FOUND, reason=MISSING)
+
+
+def recorded(name, *, pieces=None):
+    answer = FOUND[name]["response"]
+    body = [piece.encode() for piece in pieces] if pieces else answer["body"]
+
+    return EmulatedReply(status=answer["status"], content_type=answer["content_type"], body=body)
+
+
+def expected_of(name):
+    """Text, thinking, calls and usage of a recording, read in the plainest way."""
+    body = FOUND[name]["response"]["body"]
+    lines = [line[6:] for line in body.splitlines() if line.startswith("data: {")] or [body]
+    chunks = [json.loads(line) for line in lines]
+    choices = [choice for one in chunks for choice in one["choices"] if choice["index"] == 0]
+    deltas = [choice["delta"] if "delta" in choice else choice["message"] for choice in choices]
+    parts = [part for delta in deltas for part in content_parts(delta)]
+    calls = {}
+
+    for delta in deltas:
+        for place, call in enumerate(delta.get("tool_calls") or ()):
+            entry = calls.setdefault(call.get("index", place), ["", ""])
+            entry[0] += call["function"].get("name") or ""
+            entry[1] += call["function"].get("arguments") or ""
+
+    usage = [one["usage"] for one in chunks if one.get("usage")][-1]
+
+    return {
+        "text": "".join(text for kind, text in parts if kind == "text"),
+        "thinking": "".join(text for kind, text in parts if kind == "thinking"),
+        "calls": [(name, json.loads(arguments or "{}")) for name, arguments in calls.values()],
+        "usage": (usage["prompt_tokens"], usage["completion_tokens"]),
+    }
+
+
+def content_parts(delta):
+    yield "thinking", delta.get("reasoning_content") or delta.get("reasoning") or ""
+    content = delta.get("content") or ""
+
+    if isinstance(content, str):
+        yield "text", content + (delta.get("refusal") or "")
+        return
+
+    for part in content:
+        if part["type"] == "thinking":
+            yield from (("thinking", thought["text"]) for thought in part["thinking"])
+        else:
+            yield "text", part["text"]
+
+
+def seen_in(message):
+    return {
+        "text": "".join(block.text for block in message.content if isinstance(block, TextContent)),
+        "thinking": "".join(block.thought for block in message.content if isinstance(block, ThinkingContent)),
+        "calls": [(call.tool, call.params) for call in message.tool_calls],
+        "usage": (message.usage.input_tokens, message.usage.output_tokens),
+    }
+
+
+@needs_recordings
+@pytest.mark.parametrize("name", [name for name in FOUND if name not in ERRORS])
+async def test_a_recorded_answer_is_read_over_the_wire(serve, name):
+    async with serve([recorded(name)]) as (_, provider):
+        message = await reply_of(provider)
+
+    assert seen_in(message) == expected_of(name)
+    assert message.stop_reason
+
+
+@needs_recordings
+@pytest.mark.parametrize("name", [name for name in FOUND if name in ERRORS])
+async def test_a_recorded_failure_is_its_typed_error(serve, name):
+    async with serve([recorded(name)]) as (_, provider):
+        error, _ = await failure_of(provider)
+
+    assert type(error) is ERRORS[name]
+    assert str(error)
+
+
+@needs_recordings
+@pytest.mark.parametrize("name", STREAMS)
+async def test_st_r2_a_recording_cut_at_every_line_is_the_same(serve, name):
+    lines = re.findall(r"[^\n]*\n+|[^\n]+$", FOUND[name]["response"]["body"])
+
+    async with serve([recorded(name), recorded(name, pieces=lines)]) as (_, provider):
+        whole = await outcome_of(provider)
+        assert await outcome_of(provider) == whole
+
+
+@needs_recordings
+@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_st_r2_a_recording_fed_byte_by_byte_is_the_same(name, end):
+    body = FOUND[name]["response"]["body"].replace("\r\n", "\n").replace("\n", end).encode()
+    whole, bytewise = EventSplitter(), EventSplitter()
+    expected = [*whole.feed(body), *whole.flush()]
+    fed = [event for place in range(len(body)) for event in bytewise.feed(body[place : place + 1])]
+
+    assert [*fed, *bytewise.flush()] == expected
+    assert expected
+
+
+@needs_recordings
+def test_st_r1_a_stream_that_only_done_closes_is_an_answer():
+    name = "oc-compat-quirk-3"
+    splitter, decoder = EventSplitter(), ChatDecoder()
+    body = FOUND[name]["response"]["body"].encode()
+    events = []
+
+    for event_name, data in splitter.feed(body):
+        chunk = read_event(event_name, data)
+        events += decoder.decode(chunk) if chunk is not None else decoder.end(done=True)
+
+    assert seen_in(folded(events)) == expected_of(name)
+    assert folded(events).stop_reason == "other"
+
+
+async def outcome_of(provider):
+    """The message, or the error, of one request."""
+    try:
+        return await reply_of(provider)
+    except Exception as error:
+        return type(error), str(error)
