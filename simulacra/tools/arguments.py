@@ -94,7 +94,7 @@ class SignatureArguments:
             fields[f"value_{index}"] = _field(parameter, documentation.parameters.get(parameter.name))
 
         try:
-            self._model = create_model(name, __config__=ConfigDict(extra="forbid"), **fields)
+            self._model = create_model("arguments", __config__=ConfigDict(extra="forbid"), **fields)
             self.schema = model_schema(self._model)
         except (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, PydanticUndefinedAnnotation) as error:
             raise ConfigurationError(

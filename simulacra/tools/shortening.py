@@ -72,21 +72,18 @@ def shorten_result(result: Mapping[str, Any], budget: int) -> dict[str, Any]:
     if json_size(result) <= budget:
         return dict(result)
 
-    names = [name for name in result if name != "result"]
-    room = budget - json_size({"result": result["result"]})
-    frames = [json_size({name: ""}) for name in names]
-    portions = shares([json_size({name: result[name]}) for name in names], room)
+    members = {name: value for name, value in result.items() if name != "result"}
+    frames = [json_size({name: ""}) - 2 for name in members]
+    sizes = [frame + json_size(value) for frame, value in zip(frames, members.values(), strict=True)]
+    portions = shares(sizes, budget - json_size({"result": result["result"]}))
+    rooms = [portion - frame for portion, frame in zip(portions, frames, strict=True)]
 
     if any(
-        portion < min(frame + _SMALLEST_PIECE, json_size({name: result[name]}))
-        for name, frame, portion in zip(names, frames, portions, strict=True)
+        portion < size and room < _SMALLEST_PIECE for portion, size, room in zip(portions, sizes, rooms, strict=True)
     ):
         return _as_one_text(result, budget)
 
-    short = {
-        name: _shorten_member(result[name], portion - frame)
-        for name, frame, portion in zip(names, frames, portions, strict=True)
-    }
+    short = {name: _shorten_member(value, room) for (name, value), room in zip(members.items(), rooms, strict=True)}
 
     return {"result": result["result"], **short}
 
