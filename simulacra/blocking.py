@@ -1,7 +1,8 @@
 """Async work from plain scripts: one background event loop per process, started on first use.
 
-The loop's thread is keyed by process id, so a forked child starts its own, and it is stopped at exit. Inside a
-running event loop the calls here refuse: blocking it would stop the very work that is waited for.
+The loop has a thread of its own. A forked child does not inherit it and starts another one; at exit what still runs
+is cancelled. Inside a running event loop the calls here refuse: blocking it would stop the very work that is waited
+for.
 """
 
 from __future__ import annotations
@@ -10,22 +11,21 @@ import atexit
 import os
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, suppress
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Generic, TypeVar
 
 import anyio
 import anyio.lowlevel
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.from_thread import BlockingPortal
 
 from simulacra.errors import InvalidStateError
 
 T = TypeVar("T")
 
-_lock = threading.Lock()
-_portals: dict[int, tuple[AbstractContextManager[BlockingPortal], BlockingPortal]] = {}
 _BUFFER = 64
+_EXIT_SECONDS = 2.0
 
 
 def run_sync(work: Coroutine[Any, Any, T]) -> T:
@@ -45,22 +45,22 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
         work.close()
         raise
 
-    async def awaited() -> T:
-        return await work
+    settled = threading.Event()  # a cancelled future is done at once, while its work still settles
 
-    return call(awaited)
+    async def settle() -> T:
+        try:
+            return await work
+        finally:
+            settled.set()
 
-
-def call(function: Callable[[], Awaitable[T]]) -> T:
-    """Run an async function on the background loop; as `run_sync`, without the check."""
-    future = _portal().start_task_soon(function)
+    future = _portal().start_task_soon(settle)
 
     try:
         return future.result()
     except BaseException:
         if not future.done():
             future.cancel()
-            _wait(future)
+            settled.wait()
 
         raise
 
@@ -84,13 +84,18 @@ class Pump(Generic[T]):
 
     Args:
         source: What to open and iterate over there.
+        give_back: Told, over there, of the items that nobody took before the pump was closed.
     """
 
-    def __init__(self, source: AbstractAsyncContextManager[AsyncIterator[T]]) -> None:
+    def __init__(
+        self, source: AbstractAsyncContextManager[AsyncIterator[T]], give_back: Callable[[Sequence[T]], None]
+    ) -> None:
         self._source = source
+        self._give_back = give_back
         self._items: deque[T] = deque()
         self._changed = threading.Condition()
-        self._finished = False
+        self._is_finished = False
+        self._is_closed = False
         self._room: anyio.Event | None = None
         self._portal = _portal()
         self._future: Future[None] = self._portal.start_task_soon(self._fill)
@@ -100,7 +105,10 @@ class Pump(Generic[T]):
 
     def __next__(self) -> T:
         with self._changed:
-            self._changed.wait_for(lambda: self._items or self._finished)
+            self._changed.wait_for(lambda: self._items or self._is_finished or self._is_closed)
+
+            if self._is_closed:
+                raise StopIteration
 
             if self._items:
                 item = self._items.popleft()
@@ -113,19 +121,26 @@ class Pump(Generic[T]):
 
     def close(self) -> None:
         """Cancel what is left and wait until it has settled; a failure was raised by the iteration or is dropped."""
-        if not self._future.done():
-            self._future.cancel()
+        with self._changed:
+            self._is_closed = True
 
-        _wait(self._future)
+        self._future.cancel()
+
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_finished)
 
     async def _fill(self) -> None:
         try:
             async with self._source as items:
-                async for item in items:
-                    await self._put(item)
+                try:
+                    async for item in items:
+                        await self._put(item)
+                except anyio.get_cancelled_exc_class():
+                    self._give_back(self._items)
+                    raise
         finally:
             with self._changed:
-                self._finished = True
+                self._is_finished = True
                 self._changed.notify_all()
 
     async def _put(self, item: T) -> None:
@@ -148,28 +163,62 @@ async def _set(event: anyio.Event) -> None:
     event.set()
 
 
+class _Loop:
+    """An event loop in a thread of its own."""
+
+    def __init__(self) -> None:
+        started: Future[BlockingPortal] = Future()
+        self._thread = threading.Thread(target=_serve, args=(started,), name="simulacra", daemon=True)
+        self._thread.start()
+        self.portal = started.result()
+
+    def stop(self) -> None:
+        """Cancel what runs, and wait for that, for a bounded time."""
+        self.portal.start_task_soon(self.portal.stop, True)
+        self._thread.join(_EXIT_SECONDS)
+
+
+def _serve(started: Future[BlockingPortal]) -> None:
+    async def serve() -> None:
+        async with BlockingPortal() as portal:
+            started.set_result(portal)
+            await portal.sleep_until_stopped()
+
+    anyio.run(serve)
+
+
+class _Process:
+    """The background loop of this process, if it was needed."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.loop: _Loop | None = None
+        self.inherited: list[_Loop | None] = []
+
+    def forked(self) -> None:
+        """In a child: its parent's loop is dead here. It is kept, as freeing it would run its tasks' cleanup twice."""
+        self.inherited.append(self.loop)
+        self.lock, self.loop = threading.Lock(), None
+
+
+_process = _Process()
+
+
 def _portal() -> BlockingPortal:
-    with _lock:
-        held = _portals.get(os.getpid())
+    with _process.lock:
+        if _process.loop is None:
+            _process.loop = _Loop()
 
-        if held is None:
-            manager = start_blocking_portal("asyncio", name="simulacra")
-            held = (manager, manager.__enter__())
-            _portals.clear()  # a parent's portal is dead in a forked child
-            _portals[os.getpid()] = held
-
-        return held[1]
-
-
-def _wait(future: Any) -> None:
-    """Wait until cancelled work has settled, whatever it raises."""
-    with suppress(BaseException):  # the caller raises what matters
-        future.exception()
+        return _process.loop.portal
 
 
 @atexit.register
 def _stop() -> None:
-    held = _portals.pop(os.getpid(), None)
+    loop, _process.loop = _process.loop, None
 
-    if held is not None:
-        held[0].__exit__(None, None, None)
+    if loop is not None:
+        loop.stop()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_process.forked)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -26,7 +26,7 @@ class SyncTurnStream:
         self._pump: Pump[Event] | None = None
 
     def __enter__(self) -> Self:
-        self._pump = Pump(self._stream)
+        self._pump = Pump(self._stream, _untake)
 
         return self
 
@@ -65,3 +65,10 @@ class SyncTurnStream:
     def cancel(self) -> None:
         """Cancel the turn; go on iterating for what was delivered, or just leave."""
         self._stream.cancel()
+
+
+def _untake(events: Sequence[Event]) -> None:
+    """What the script never got was not delivered."""
+    for event in events:
+        if type(event) is ContentUpdate:
+            event.content.delivered -= 1
