@@ -73,11 +73,9 @@ class TurnStream:
             self._finish(error)
             raise
 
-    async def text_deltas(self) -> AsyncIterator[str]:
+    def text_deltas(self) -> AsyncIterator[str]:
         """The pieces of the reply's text, as they arrive."""
-        async for event in self:
-            if type(event) is ContentUpdate and event.content.type == "text":
-                yield event.delta
+        return _TextDeltas(self)
 
     async def response(self) -> Response:
         """Iterate to the end, if that did not happen yet, and tell how it ended.
@@ -120,3 +118,17 @@ class TurnStream:
 
         if self._run is not None:
             self._response = self._run.response
+
+
+class _TextDeltas(AsyncIterator[str]):
+    """No generator: whoever leaves a loop over one early would have to close it."""
+
+    def __init__(self, stream: TurnStream) -> None:
+        self._stream = stream
+
+    async def __anext__(self) -> str:
+        while True:
+            event = await anext(self._stream)
+
+            if type(event) is ContentUpdate and event.content.type == "text":
+                return event.delta

@@ -22,13 +22,14 @@ def examples():
     ]
 
 
+@pytest.mark.timeout(300)  # some of them speak with the embedded model
 @pytest.mark.parametrize("example", examples())
 def test_a_snippet_runs_and_prints_what_it_shows(example: CodeExample, monkeypatch, capsys):
     snippet = ModuleType("snippet")
     monkeypatch.setitem(sys.modules, "snippet", snippet)  # where annotations of its classes are looked up
     code = compile("\n" * example.start_line + example.source, str(example.path), "exec")
     exec(code, vars(snippet))
-    printed = iter(capsys.readouterr().out.splitlines())
+    printed = iter([line.rstrip() for line in capsys.readouterr().out.splitlines()])
 
     for line in SHOWN.findall(example.source):
         assert line in printed, f"{line!r} was not printed, or not in this order"
