@@ -10,9 +10,12 @@ from typing import Any
 
 import anyio
 
-from simulacra.background import Background, Job
+from simulacra.background import Job
+from simulacra.cancellation import cancellable
 from simulacra.clock import clock, time_limit
-from simulacra.journal import EntryDraft, Journal
+from simulacra.dialog.run import Run
+from simulacra.errors import OperationCancelledError
+from simulacra.journal import EntryDraft
 from simulacra.messages import ToolContent, ToolErrorResult, ToolResultContent
 from simulacra.tools import ToolContext, ToolProgress, ToolRunner
 from simulacra.turn import SETTLE_SECONDS
@@ -25,44 +28,39 @@ class ToolRound:
     """The calls of one reply.
 
     Args:
+        run: Whose reply it is.
         runner: Runs one call.
         calls: The calls, in the reply's order.
         contexts: Makes the context of a call, given its position.
-        journal: Keeps intents and results.
-        background: Runs the calls; one that does not stop when asked to is left behind there.
         options: Bounds and hooks.
         request_id: The turn that asked for the calls.
-        report: Told of a hook that raised.
         late: Told of a call that ended after it had been answered.
     """
 
-    def __init__(  # noqa: PLR0913 -- the parts of one round, all by name
+    def __init__(
         self,
+        run: Run,
         runner: ToolRunner,
         calls: Sequence[ToolContent],
         *,
         contexts: Callable[[int], ToolContext[Any]],
-        journal: Journal,
-        background: Background,
         options: LoopOptions,
         request_id: str,
-        report: Callable[[Exception, str], Awaitable[None]],
         late: Callable[[ToolContent, ToolResultContent], Awaitable[None]],
     ) -> None:
         self.runner = runner
         self.progress: deque[ToolProgress] = deque()
         """What running calls told of how far they are, and nobody took yet."""
+        self._core = run.core
+        self._cancellation = run.source.token
         self._calls = calls
         self._contexts = contexts
-        self._journal = journal
         self._options = options
         self._request_id = request_id
-        self._report = report
         self._late = late
-        self._background = background
         self._batches: Iterator[list[int]] = self._gather()
-        self._jobs: dict[int, Job] = {}
-        self._running = 0
+        self._jobs: list[Job] = []
+        self._working = 0
         self._news = anyio.Event()
         self._failure: Exception | None = None
         self._started: set[int] = set()
@@ -76,10 +74,10 @@ class ToolRound:
     @property
     def is_running(self) -> bool:
         """Whether calls are under way."""
-        return self._running > 0
+        return self._working > 0
 
     async def advance(self) -> bool:
-        """Start the next batch when none is under way, then wait for news: a call that ended, or progress.
+        """Start the next batch when none is under way, then wait for news: progress, or the end of the batch.
 
         Returns:
             Whether there is more to wait for; `False` when every call has its answer.
@@ -87,7 +85,7 @@ class ToolRound:
         Raises:
             Exception: The engine itself failed while it made a call.
         """
-        if not self._running and not self._start_batch():
+        if not self.is_running and not self._start_batch():
             return False
 
         await self._news.wait()
@@ -101,20 +99,20 @@ class ToolRound:
     def hear(self, progress: ToolProgress) -> None:
         """A running call tells how far it is."""
         self.progress.append(progress)
+        self.stir()
+
+    def stir(self) -> None:
+        """There is something to tell."""
         self._news.set()
 
     async def stop(self) -> None:
         """Wait for calls whose token was cancelled, for a bounded time; calls that have not begun do not begin."""
-        running = [(position, job) for position, job in self._jobs.items() if not job.is_done]
+        if not self._working:
+            return
 
-        for position, job in running:
-            if position in self._results or position not in self._started:
-                job.cancel()
-
-        if running:
-            with time_limit(SETTLE_SECONDS, shield=True):
-                for _, job in running:
-                    await job.wait()
+        with time_limit(SETTLE_SECONDS, shield=True):
+            for job in self._jobs:
+                await job.wait()
 
     def results(self) -> tuple[ToolResultContent, ...]:
         """One result per call, in call order; what a cancel left open is answered here (WF-3, WF-12)."""
@@ -124,7 +122,7 @@ class ToolRound:
 
             if position in self._started:
                 result = self.runner.still_running(call)
-                self._journal.record(self._outcome(call, result))
+                self._core.journal.record(self._outcome(call, result))
             else:
                 result = error_result(call, CANCELLED_BEFORE, error="cancelled")
 
@@ -138,9 +136,10 @@ class ToolRound:
         if batch is None:
             return False
 
-        limiter = anyio.Semaphore(self._options.max_concurrency, fast_acquire=True)
-        self._running = len(batch)
-        self._jobs = {position: self._background.start(partial(self._run_one, limiter, position)) for position in batch}
+        positions = iter(batch)
+        at_once = min(len(batch), self._options.max_concurrency)
+        self._working = at_once
+        self._jobs = [self._core.background.start(partial(self._work_off, positions)) for _ in range(at_once)]
 
         return True
 
@@ -165,20 +164,26 @@ class ToolRound:
         if batch:
             yield batch
 
-    async def _run_one(self, limiter: anyio.Semaphore, position: int) -> None:
+    async def _work_off(self, positions: Iterator[int]) -> None:
+        """Make one call after the other; others do the same beside it, so that calls start in call order."""
         try:
-            async with limiter:
+            for position in positions:
+                if self._cancellation.is_cancellation_requested:
+                    return
+
                 await self._call(position)
         except Exception as error:  # noqa: BLE001 -- raised by advance(); what a tool raises is a result already
             self._failure = error
         finally:
-            self._running -= 1
-            self._news.set()
+            self._working -= 1
+
+            if not self._working:
+                self.stir()
 
     async def _call(self, position: int) -> None:
         call, context = self._calls[position], self._contexts(position)
         self._started.add(position)
-        self._journal.record(self._intent(call, context))
+        self._core.journal.record(self._intent(call, context))
         began = clock().monotonic()
         result = await self.runner.run(call, context)
 
@@ -189,7 +194,7 @@ class ToolRound:
             return
 
         self._results[position] = result
-        self._journal.record(self._outcome(call, result))
+        self._core.journal.record(self._outcome(call, result))
 
         if self._options.on_tool_result is not None:
             duration_ms = (clock().monotonic() - began) * 1000
@@ -198,15 +203,20 @@ class ToolRound:
             )
 
     async def _tell(self, info: ToolResultInfo) -> None:
-        assert self._options.on_tool_result is not None
-
         try:
-            outcome = self._options.on_tool_result(info)
-
-            if inspect.isawaitable(outcome):
-                await outcome
+            await cancellable(self._cancellation, self._hook, info)
         except Exception as error:  # noqa: BLE001 -- a hook stops nothing
-            await self._report(error, "on_tool_result")
+            was_stopped = isinstance(error, OperationCancelledError) and self._cancellation.is_cancellation_requested
+
+            if not was_stopped:
+                await self._core.report(error, "on_tool_result")
+
+    async def _hook(self, info: ToolResultInfo) -> None:
+        assert self._options.on_tool_result is not None
+        outcome = self._options.on_tool_result(info)
+
+        if inspect.isawaitable(outcome):
+            await outcome
 
     def _intent(self, call: ToolContent, context: ToolContext[Any]) -> EntryDraft:
         body = {

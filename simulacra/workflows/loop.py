@@ -109,6 +109,7 @@ class ToolLoop:
     async def _tool_round(self, turn: Turn, round_: ToolRound) -> AsyncGenerator[Event, None]:
         """Run the calls and commit their results as one user message (WF-4); whatever ends it leaves no call open."""
         goes_on = True
+        self._workflow.stir = round_.stir
 
         try:
             while goes_on:
@@ -138,14 +139,12 @@ class ToolLoop:
     def _round(self, turn: Turn, calls: tuple[ToolContent, ...], runner: ToolRunner) -> ToolRound:
         assert self.response is not None
         round_ = ToolRound(
+            self._run,
             runner,
             calls,
             contexts=lambda position: self._context(turn.message_id, position, calls[position], round_),
-            journal=self._core.journal,
-            background=self._core.background,
             options=self._options,
             request_id=turn.request_id,
-            report=self._core.report,
             late=self._note_late,
         )
         stop_reason = self.response.stop_reason

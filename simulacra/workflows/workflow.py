@@ -78,6 +78,8 @@ class Workflow:
         self._children: list[Workflow] = []
         self._run: Run | None = None
         self._emitter = Emitter(WORKFLOW_EVENTS, report=self._report)
+        self.stir: Callable[[], None] = _nobody_waits
+        """Wakes the loop while it waits for tools: there is something for the consumer of its stream."""
         self._above: tuple[Hearer, Callable[[Event], Event]] | None = None
 
     @property
@@ -242,6 +244,7 @@ class Workflow:
     def _keep(self, event: Event) -> None:
         if self._run is not None and self._run.streaming:
             self._run.outbox.append(event)
+            self.stir()
 
     def _require_idle(self) -> None:
         if self.state != "idle":
@@ -354,3 +357,7 @@ def result_of(response: Response) -> WorkflowResult:
         usage=Usage(),
         rounds=0,
     )
+
+
+def _nobody_waits() -> None:
+    """No tools are under way."""
