@@ -149,17 +149,22 @@ class ToolRunner:
         if outcome.stopped is not None:
             return self._reply(call, _stopped(call.tool, tool, outcome))
 
-        if outcome.error is None:
-            return answer(call, outcome.value, max_bytes=self._max_bytes)
+        failure = outcome.error
 
-        if isinstance(outcome.error, ToolRetry) and self.retries[call.tool] < MAX_RETRIES:
+        if failure is None:
+            try:
+                return answer(call, outcome.value, max_bytes=self._max_bytes)
+            except Exception as error:  # noqa: BLE001 -- foreign objects may raise even when asked what they are
+                failure = error
+
+        if isinstance(failure, ToolRetry) and self.retries[call.tool] < MAX_RETRIES:
             self.retries[call.tool] += 1
 
-            return self._reply(call, _try_again(call.tool, outcome.error))
+            return self._reply(call, _try_again(call.tool, failure))
 
-        logger.warning("tool=<%s> | the tool raised", call.tool, exc_info=outcome.error)
+        logger.warning("tool=<%s> | the tool raised", call.tool, exc_info=failure)
 
-        return self._reply(call, encode_failure(outcome.error))
+        return self._reply(call, encode_failure(failure))
 
     def _reply(self, call: ToolContent, result: dict[str, Any]) -> ToolResultContent:
         return result_content(call, result, max_bytes=self._max_bytes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 import sys
@@ -158,6 +159,13 @@ def check_tool(tool: type[ToolClass]) -> None:
     """
     if not callable(getattr(tool, "execute", None)):
         raise ConfigurationError(f"tool {tool.name!r} has no execute; define `def execute(self, ...)`, sync or async")
+
+    try:
+        inspect.signature(tool.__init__).bind(None, None)
+    except TypeError as error:
+        raise ConfigurationError(
+            f"tool {tool.name!r}: its constructor is called with the context; write `def __init__(self, context)`"
+        ) from error
 
     timeout = tool.timeout
     numeric = isinstance(timeout, int | float) and not isinstance(timeout, bool)

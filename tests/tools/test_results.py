@@ -258,6 +258,25 @@ def test_w_tool_5_every_return_gives_a_result_that_json_holds(kind):
     json.dumps(encoded, allow_nan=False).encode()
 
 
+@pytest.mark.parametrize("kind", STRANGE)
+@pytest.mark.parametrize("asynchronous", [True, False])
+async def test_w_tool_5_no_return_leaves_a_call_open(kind, asynchronous):
+    async def later():
+        return STRANGE[kind]()
+
+    def now():
+        return STRANGE[kind]()
+
+    told = await result(tool(later if asynchronous else now))
+    assert isinstance(told["result"], bool)
+
+
+async def test_w_tool_5_the_deepest_value_that_is_encoded_fits_a_result():
+    told = await result(tool(lambda: tower(98)))
+    assert json.loads(json.dumps(told)) == {"result": True, "output": tower(98)}
+    assert (await result(tool(lambda: tower(100))))["result"] is True
+
+
 def test_w_tool_5_a_returned_exception_counts_as_raised():
     assert encode_result(ValueError("x")) == {"result": False, "message": "x", "error": "ValueError"}
 

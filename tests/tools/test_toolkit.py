@@ -98,6 +98,15 @@ def test_tls_30_a_timeout_that_is_none_is_refused(timeout):
         tool(lambda: None, timeout=timeout)
 
 
+@pytest.mark.parametrize("source", ["def __init__(self): ...", "def __init__(self, context, more): ..."])
+def test_a_constructor_that_cannot_be_called_with_the_context_is_refused(source):
+    namespace = {"execute": lambda self: None}
+    exec(source, namespace)
+
+    with pytest.raises(ConfigurationError, match=r"write `def __init__\(self, context\)`"):
+        check_toolkit([type("Made", (ToolClass,), namespace)])
+
+
 def test_tls_20_an_unknown_effect_is_refused():
     with pytest.raises(ConfigurationError, match="effect 'harmless' is none of pure, idempotent"):
         tool(lambda: None, effect="harmless")
