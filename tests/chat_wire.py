@@ -5,6 +5,16 @@ from __future__ import annotations
 from simulacra_openai.decode import ChatDecoder
 
 from simulacra.streaming import Fold
+from simulacra.testing import EmulatedReply, event_stream
+from simulacra.tools import tool
+
+FINE = EmulatedReply(text=["fi", "ne"])
+
+
+@tool
+def add(a: int, b: int = 2) -> int:
+    """Add two numbers."""
+    return a + b
 
 
 def chunk(delta=None, finish=None, *, index=0, **fields):
@@ -44,3 +54,18 @@ def folded(events):
 
 def message_of(chunks, *, done=True, preset=None):
     return folded(decoded(chunks, done=done, preset=preset))
+
+
+def raw(*events, **fields):
+    """A reply of exactly these events, one write each."""
+    return EmulatedReply(body=list(events), content_type="text/event-stream", **fields)
+
+
+def stream_of(*chunks, done=True):
+    """A reply of exactly these chunks."""
+    return raw(*event_stream(chunks, done=done))
+
+
+def sent_messages(emulator):
+    """The messages of every request."""
+    return [request.body["messages"] for request in emulator.requests]

@@ -8,7 +8,8 @@ import pytest
 from openai import AsyncOpenAI
 from simulacra_openai import OpenAIProvider
 
-from simulacra.testing import OpenAIEmulator
+from simulacra.clock import use_clock
+from simulacra.testing import FakeClock, OpenAIEmulator
 
 
 @asynccontextmanager
@@ -24,3 +25,10 @@ async def served(script, *, model="gpt-test", max_retries=5, **options):
 @pytest.fixture
 def serve():
     return served
+
+
+@pytest.fixture
+def jumping():
+    """A clock that jumps over every back-off."""
+    with use_clock(FakeClock(autojump=True)) as clock:
+        yield clock
