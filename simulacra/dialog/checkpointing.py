@@ -83,7 +83,7 @@ def _messages_to_cover(core: Core) -> Sequence[Message]:
 
 
 def _parts(core: Core, provider: ModelProvider, messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
-    """The messages in parts that fit into the summarising model's window, cut before user messages."""
+    """The messages in parts that fit into the summarising model's window; calls stay with their results."""
     window = provider.profile.context_window
     count = core.settings.counter.count_messages
     part: list[Message] = []
@@ -97,7 +97,7 @@ def _parts(core: Core, provider: ModelProvider, messages: Sequence[Message]) -> 
     for message in messages:
         tokens = count([message])
 
-        if part and size + tokens > window * _WINDOW_SHARE and _begins_turn(message):
+        if part and size + tokens > window * _WINDOW_SHARE and not _has_results(message):
             yield part
             part, size = [], 0
 
@@ -107,10 +107,8 @@ def _parts(core: Core, provider: ModelProvider, messages: Sequence[Message]) -> 
     yield part
 
 
-def _begins_turn(message: Message) -> bool:
-    return isinstance(message, UserMessage) and not any(
-        isinstance(block, ToolResultContent) for block in message.content
-    )
+def _has_results(message: Message) -> bool:
+    return any(isinstance(block, ToolResultContent) for block in message.content)
 
 
 async def _build_prompt(
