@@ -13,6 +13,9 @@ from simulacra.errors import ConfigurationError
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
+_SDK_TRANSPORT = "AsyncHttpxClientWrapper"
+"""Class of the HTTP client that the SDK makes when it is given none."""
+
 
 class ClientPerLoop:
     """The client a provider was given, and copies of it for every further event loop it is used on.
@@ -62,9 +65,8 @@ class ClientPerLoop:
     def _copy(self) -> AsyncOpenAI:
         import httpx2  # noqa: PLC0415 -- loaded with the SDK, not with this package
         import openai  # noqa: PLC0415 -- the SDK is imported on first use
-        from openai._base_client import AsyncHttpxClientWrapper  # noqa: PLC0415 -- as above
 
-        if not isinstance(self.original._client, AsyncHttpxClientWrapper):  # noqa: SLF001 -- the SDK tells it nowhere else
+        if type(self.original._client).__name__ != _SDK_TRANSPORT:  # noqa: SLF001 -- the SDK tells its transport nowhere else
             raise ConfigurationError(
                 "this provider's client has an http_client of its own, which belongs to the event loop it was first"
                 " used on. Build the provider anew on this loop, or give its AsyncOpenAI no http_client"
