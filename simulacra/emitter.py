@@ -21,6 +21,8 @@ class Event:
 
     __slots__ = ()
     name: ClassVar[str] = "event"
+    is_owed: ClassVar[bool] = True
+    """Whether those behind a listener that was cancelled hear it all the same."""
 
 
 E = TypeVar("E", bound=Event)
@@ -125,11 +127,8 @@ class Emitter:
         if self._posted:
             await self.flush()
 
-        for subscription in self._heard_here(type(event)):
-            await self._call(subscription, event)
-
-        if self.parent is not None and not self._closed:
-            await self.parent.emit_child(event)
+        if self.parent is not None or self._heard_here(type(event)):
+            await self._deliver(event, event)
 
     async def emit_child(self, event: Event) -> None:
         """Deliver a descendant's event as `child_event`, here and in every ancestor."""
@@ -139,13 +138,7 @@ class Emitter:
         if self._posted:
             await self.flush()
 
-        bubbled = self._bubble(event)
-
-        for subscription in self._heard_here(type(bubbled)):
-            await self._call(subscription, bubbled)
-
-        if self.parent is not None:
-            await self.parent.emit_child(event)
+        await self._deliver(self._bubble(event), event)
 
     def post(self, event: Event) -> None:
         """Deliver from a sync call: sync listeners now, async ones before the next event is emitted."""
@@ -180,6 +173,31 @@ class Emitter:
 
         if self.parent is not None:
             await self.parent.flush()
+
+    async def _deliver(self, told: Event, event: Event) -> None:
+        """Tell the listeners here, then the ancestors.
+
+        Args:
+            told: What listeners here get.
+            event: What happened.
+        """
+        waiting = iter(self._heard_here(type(told)))
+
+        try:
+            for subscription in waiting:
+                await self._call(subscription, told)
+        except BaseException:
+            if event.is_owed:
+                for subscription in waiting:
+                    self._call_now(subscription, told)
+
+                if self.parent is not None and not self._closed:
+                    self.parent.post_child(event)
+
+            raise
+
+        if self.parent is not None and not self._closed:
+            await self.parent.emit_child(event)
 
     def close(self) -> None:
         """Drop every listener; later subscriptions and emissions do nothing."""

@@ -77,6 +77,7 @@ class RawStream(Event):
     """One chunk of the vendor's stream."""
 
     name: ClassVar[str] = "raw_stream"
+    is_owed: ClassVar[bool] = False
     conversation: Conversation
     request_id: str
     data: Any
@@ -117,6 +118,7 @@ class ContentUpdate(Event):
     """A piece of a block; `content` is the live block, nothing is copied per delta."""
 
     name: ClassVar[str] = "content_update"
+    is_owed: ClassVar[bool] = False  # a piece that not every listener got was not delivered
     conversation: Conversation
     request_id: str
     index: int

@@ -209,7 +209,7 @@ class Turn:
         assert self._stream is not None
         events, watchdog, fold = self._stream.events, self._watchdog, self._fold
 
-        while not fold.is_closed:
+        while not fold.is_closed and not self._run.is_cancelled:
             watchdog.waits()
 
             try:
