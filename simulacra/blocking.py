@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 import anyio
 import anyio.lowlevel
@@ -45,21 +45,34 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
         work.close()
         raise
 
-    settled = threading.Event()  # a cancelled future is done at once, while its work still settles
+    settled = threading.Event()
+    scopes: list[anyio.CancelScope] = []
 
-    async def settle() -> T:
+    async def settle() -> T | None:
         try:
-            return await work
+            with anyio.CancelScope() as scope:
+                scopes.append(scope)
+                return await work
         finally:
             settled.set()
 
-    future = _portal().start_task_soon(settle)
+        return None  # given up: the caller raises
+
+    async def give_up() -> None:
+        if scopes:
+            scopes[0].cancel()
+        else:
+            work.close()
+            settled.set()
+
+    portal = _portal()
 
     try:
-        return future.result()
+        return cast("T", portal.start_task_soon(settle).result())
     except BaseException:
-        if not future.done():
-            future.cancel()
+        if not settled.is_set():
+            # Ctrl-C may come before the start is confirmed, and the future with it. Tasks start in the order asked for.
+            portal.start_task_soon(give_up)
             settled.wait()
 
         raise
