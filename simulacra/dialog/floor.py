@@ -131,7 +131,7 @@ class Floor:
         try:
             return await waiting.wait()
         except anyio.get_cancelled_exc_class():
-            self._withdraw(waiting)
+            self.withdraw(waiting, "withdrawn")
             raise
 
     def enqueue(self, message: UserMessage, *, has_caller: bool = True, first: bool = False) -> QueuedInput:
@@ -192,6 +192,17 @@ class Floor:
             case "queue" | "reject":
                 self._hand_to([waiting for waiting in callers if waiting.is_first] or callers[:1])
 
+    def withdraw(self, waiting: QueuedInput, reason: str) -> None:
+        """Take an input back, also when it was granted the floor just now; who would have followed it waits on."""
+        if waiting in self._waiting:
+            self._waiting.remove(waiting)
+            self._host.input_dropped(waiting, reason)
+        elif (grant := waiting.granted) is not None:
+            self._waiting[:0] = grant.followers
+            grant.followers = []
+            self._host.input_dropped(waiting, reason)
+            self.release(grant)
+
     def clear(self, reason: str = "dropped") -> int:
         """Drop what waits; its callers get a cancelled response.
 
@@ -221,14 +232,3 @@ class Floor:
         self._waiting.remove(waiting)
         self._host.input_dropped(waiting, reason)
         waiting.settle(Response(message=None, stop_reason="cancelled", stop_details=reason))
-
-    def _withdraw(self, waiting: QueuedInput) -> None:
-        """The caller's task was cancelled while it waited; who would have followed it waits on."""
-        if waiting in self._waiting:
-            self._waiting.remove(waiting)
-            self._host.input_dropped(waiting, "withdrawn")
-        elif (grant := waiting.granted) is not None:
-            self._waiting[:0] = grant.followers
-            grant.followers = []
-            self._host.input_dropped(waiting, "withdrawn")
-            self.release(grant)

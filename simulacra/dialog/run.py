@@ -244,7 +244,7 @@ async def admit(
         return grant
 
     if core.is_closing:
-        core.floor.release(grant)
+        core.floor.withdraw(waiting, "disposed")
         return Response(message=None, stop_reason="cancelled", stop_details="disposed")
 
     return Run(core, grant, options, streaming=streaming, driver=driver)
