@@ -33,6 +33,9 @@ class EventSplitter:
         if self._after_cr or b"\r" in data:
             data = self._plain_line_ends(data)
 
+        if self._begun and not self._rest and _is_one_event(data):
+            return [("", data[6:-2])]
+
         if self._rest:
             self._rest.append(data)
 
@@ -83,6 +86,11 @@ class EventSplitter:
         self._after_cr = data.endswith(b"\r")
 
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def _is_one_event(data: bytes) -> bool:
+    """Whether these are one `data:` line and the empty one after it: a service writes each event in one piece."""
+    return data.startswith(b"data: ") and data.find(b"\n") == len(data) - 2 and data.endswith(b"\n")
 
 
 def _read_block(block: bytes) -> ServerEvent | None:
