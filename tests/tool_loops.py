@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import anyio.lowlevel
 
 from simulacra.emitter import Event
 from simulacra.messages import ToolResultContent, UserMessage
-from simulacra.tools import ToolClass, tool
+from simulacra.tools import ToolClass, ToolContext, tool
 
 
 class Door:
@@ -112,3 +113,56 @@ class Log:
 
     def names(self, who: str | None = None) -> list[str]:
         return [event.name for heard, event in self.events if who in (None, heard)]
+
+
+class Asked:
+    """A call under way in a task of its own."""
+
+    def __init__(self, group, work, *args):
+        self.outcome = None
+        self.scope = anyio.CancelScope()
+        self.ended = anyio.Event()
+        group.start_soon(self._run, work, args)
+
+    async def _run(self, work, args):
+        with self.scope:
+            self.outcome = await work(*args)
+
+        self.ended.set()
+
+
+class Lock:
+    """A sync tool that waits in its thread, until it is let go or, if it is `polite`, cancelled."""
+
+    def __init__(self, *, polite, effect="irreversible"):
+        self.go = threading.Event()
+        self.entered = threading.Event()
+        self.left = threading.Event()
+
+        @tool(name="lock", effect=effect)
+        def wait(context: ToolContext) -> str:
+            """Wait."""
+            if polite:
+                context.cancellation.once("cancel", self.go.set)
+
+            self.entered.set()
+            assert self.go.wait(60)
+            self.left.set()
+
+            return "let go"
+
+        self.tool = wait
+
+
+class Stubborn(ToolClass):
+    """An async tool that keeps every cancel away."""
+
+    entered: anyio.Event
+    opened: anyio.Event
+
+    async def execute(self) -> str:
+        with anyio.CancelScope(shield=True):
+            type(self).entered.set()
+            await type(self).opened.wait()
+
+        return "through"

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
+from tool_loops import Stubborn
 
 from simulacra.clock import use_clock
 from simulacra.conversation import Conversation
@@ -45,3 +47,19 @@ def managed(scripted):
         )
 
     return make
+
+
+@pytest.fixture
+async def group():
+    async with anyio.create_task_group() as tasks:
+        yield tasks
+
+
+@pytest.fixture
+def stubborn():
+    class Fresh(Stubborn):
+        name = "stubborn"
+        entered = anyio.Event()
+        opened = anyio.Event()
+
+    return Fresh
