@@ -117,10 +117,7 @@ class Emitter:
 
     def hears_descendants(self) -> bool:
         """Whether anybody listens to descendants' events, here or further up."""
-        child_event = self._classes.get("child_event")
-        here = child_event is not None and bool(self._heard_here(child_event))
-
-        return here or (self.parent is not None and self.parent.hears_descendants())
+        return self._hears_children() or (self.parent is not None and self.parent.hears_descendants())
 
     async def emit(self, event: Event) -> None:
         """Deliver; returns when every listener has."""
@@ -138,7 +135,10 @@ class Emitter:
         if self._posted:
             await self.flush()
 
-        await self._deliver(self._bubble(event), event)
+        if self._hears_children():
+            await self._deliver(self._bubble(event), event)
+        elif self.parent is not None:
+            await self.parent.emit_child(event)
 
     def post(self, event: Event) -> None:
         """Deliver from a sync call: sync listeners now, async ones before the next event is emitted."""
@@ -153,10 +153,11 @@ class Emitter:
         if self._bubble is None or self._closed:
             return
 
-        bubbled = self._bubble(event)
+        if self._hears_children():
+            bubbled = self._bubble(event)
 
-        for subscription in self._heard_here(type(bubbled)):
-            self._call_now(subscription, bubbled)
+            for subscription in self._heard_here(type(bubbled)):
+                self._call_now(subscription, bubbled)
 
         if self.parent is not None:
             self.parent.post_child(event)
@@ -236,6 +237,11 @@ class Emitter:
             self._by_class[event] = heard
 
         return heard
+
+    def _hears_children(self) -> bool:
+        child_event = self._classes.get("child_event")
+
+        return child_event is not None and bool(self._heard_here(child_event))
 
     def _remove(self, subscription: _Subscription) -> None:
         if subscription in self._subscriptions:
