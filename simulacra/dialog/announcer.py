@@ -22,7 +22,7 @@ from simulacra.events import (
     StateChange,
 )
 from simulacra.messages import AssistantMessage, Usage, UserMessage
-from simulacra.streaming import Change, Fold
+from simulacra.streaming import Change, Fold, LiveContent
 
 if TYPE_CHECKING:
     from simulacra.dialog.run import Run
@@ -84,17 +84,7 @@ class Announcer:
         kind, block, delta = change
 
         if kind == "update":
-            if self._run.wants(ContentUpdate):
-                await self._run.emit(
-                    ContentUpdate(
-                        conversation=self._conversation,
-                        request_id=self._request_id,
-                        index=block.index,
-                        delta=delta,
-                        content=block,
-                        usage=fold.usage,
-                    )
-                )
+            await self._update(block, delta, fold.usage)
 
             if not self._run.streaming:  # a consumer has yet to take it
                 block.delivered = len(block.pieces)
@@ -106,6 +96,26 @@ class Announcer:
             await self._run.emit(
                 ContentComplete(index=block.index, content=block.value, usage=fold.usage, **self._about)
             )
+
+    async def _update(self, block: LiveContent, delta: str, usage: Usage) -> None:
+        run = self._run
+        is_heard = run.core.emitter.wants(ContentUpdate)
+
+        if is_heard or run.streaming:
+            event = ContentUpdate(
+                conversation=self._conversation,
+                request_id=self._request_id,
+                index=block.index,
+                delta=delta,
+                content=block,
+                usage=usage,
+            )
+
+            if run.streaming:
+                run.outbox.append(event)
+
+            if is_heard:
+                await run.core.emitter.emit(event)
 
     async def raw_response(self, data: Any) -> None:
         if self._core.emitter.wants(RawResponse):

@@ -53,10 +53,14 @@ class Run:
         self.streaming = streaming
         self.driver = driver
         self.source = CancellationTokenSource()
+        self.is_cancelled = False
+        self.source.once("cancel", self._note_cancel)
         self.outbox: deque[Event] = deque()
         self.response: Response | None = None
         self.finished = anyio.Event()
         self._step = anyio.CancelScope()
+        # The running loop's own class: having anyio look it up for each delta costs as much as the scope does.
+        self._scope_type = type(self._step)
         self._thread = threading.get_ident()
         self._loop = anyio.lowlevel.current_token()
         self._task_id: int | None = None
@@ -64,10 +68,6 @@ class Run:
 
         if grant.is_cancelled:
             self.source.cancel()
-
-    @property
-    def is_cancelled(self) -> bool:
-        return self.source.is_cancelled
 
     @property
     def is_driven(self) -> bool:
@@ -89,9 +89,9 @@ class Run:
 
         A run takes one step at a time, and nothing may be yielded to a consumer inside it.
         """
-        self._step = scope = anyio.CancelScope()
+        self._step = scope = self._scope_type()
 
-        if self.source.is_cancelled:
+        if self.is_cancelled:
             scope.cancel()
 
         return scope
@@ -180,6 +180,9 @@ class Run:
         if not self.is_driven:
             self.core.run = None
             self.core.floor.release(self.grant)
+
+    def _note_cancel(self) -> None:
+        self.is_cancelled = True
 
     def _cancel(self) -> None:
         self.source.cancel()
