@@ -31,9 +31,14 @@ class TurnStream:
         self._events: AsyncGenerator[Event, None] | None = None
         self._response: Response | None = None
         self._error: Exception | None = None
+        self._is_entered = False
         self._is_finished = False
 
     async def __aenter__(self) -> Self:
+        if self._is_entered:
+            raise InvalidStateError("entering a stream", state="entered before", remedy="Ask for a new one")
+
+        self._is_entered = True
         admitted = await self._admit()
 
         if isinstance(admitted, Response):
