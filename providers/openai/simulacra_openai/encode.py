@@ -15,11 +15,12 @@ from simulacra.cleaning import clean_json, clean_text
 from simulacra.errors import ConfigurationError
 from simulacra.provider import ModelRequest, RequestOptions
 from simulacra.schema import ToolDefinition
+from simulacra.wire import check_extra as check_fields
+from simulacra.wire import merge_extra
 from simulacra_openai.history import HistoryEncoder
 from simulacra_openai.presets import OPENAI, Preset
 from simulacra_openai.strict import NotStrictError, strict_schema
 
-SDK_OPTIONS = frozenset({"extra_headers", "extra_query", "extra_body", "timeout"})
 _ENGINE_FIELDS = frozenset(
     {
         "model",
@@ -89,7 +90,7 @@ def encode_request(request: ModelRequest, settings: Settings) -> dict[str, Any]:
         params["tools"] = [encode_tool(tool, settings) for tool in request.tools]
         params["tool_choice"] = _tool_choice(options.tool_choice, request.tools)
 
-    extra = _merged(settings.extra, options.extra)
+    extra = merge_extra(settings.extra, options.extra)
     effort = _effort(options)
 
     if effort is not None:
@@ -104,21 +105,9 @@ def check_extra(extra: Mapping[str, Any]) -> None:
     Raises:
         ConfigurationError: A field that the engine sets, several choices, or an SDK option of a wrong kind.
     """
-    body = extra.get("extra_body") or {}
+    check_fields(extra, taken=_ENGINE_FIELDS)
 
-    for name in ("extra_headers", "extra_query", "extra_body"):
-        if not isinstance(extra.get(name) or {}, Mapping):
-            raise ConfigurationError(f"option {name!r} must be a mapping, not {type(extra[name]).__name__}")
-
-    taken = sorted(_ENGINE_FIELDS & (extra.keys() | body.keys()))
-
-    if taken:
-        raise ConfigurationError(
-            f"option {taken[0]!r} is set by the engine. Use the conversation's system, toolkit, max_tokens and"
-            " tool_choice, or a before_request listener"
-        )
-
-    for fields in (extra, body):
+    for fields in (extra, extra.get("extra_body") or {}):
         if fields.get("n", 1) != 1:
             raise ConfigurationError("option 'n' must be 1: a reply is one message. Ask several conversations instead")
 
@@ -212,14 +201,3 @@ def _effort(options: RequestOptions) -> str | None:
         raise ConfigurationError(f"thinking option 'budget_tokens' must be a positive number, not {budget!r}")
 
     return next((name for most, name in _EFFORT_BUDGETS if budget <= most), "high")
-
-
-def _merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The provider's extras under the request's; headers, query and body fields are merged one by one."""
-    merged = {key: clean_json(value) if key not in SDK_OPTIONS else value for key, value in {**base, **changes}.items()}
-
-    for name in ("extra_headers", "extra_query", "extra_body"):
-        if base.get(name) or changes.get(name):
-            merged[name] = {**(base.get(name) or {}), **(changes.get(name) or {})}
-
-    return merged

@@ -6,26 +6,9 @@ import base64
 from typing import Any
 
 from simulacra.messages import MediaContent
+from simulacra.wire import normal_media_type, placeholder_text
 
-_ALIASES = {
-    "image/jpg": "image/jpeg",
-    "image/pjpeg": "image/jpeg",
-    "image/x-png": "image/png",
-    "audio/wave": "audio/wav",
-    "audio/x-wav": "audio/wav",
-    "audio/vnd.wave": "audio/wav",
-    "audio/mp3": "audio/mpeg",
-    "audio/x-mpeg": "audio/mpeg",
-    "application/x-pdf": "application/pdf",
-}
 _AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
-
-
-def normal_media_type(media_type: str) -> str:
-    """The media type in lower case, without parameters, under its usual name."""
-    plain = media_type.partition(";")[0].strip().lower()
-
-    return _ALIASES.get(plain, plain)
 
 
 def media_part(media: MediaContent, accepted: frozenset[str] | None) -> dict[str, Any] | str:
@@ -69,9 +52,7 @@ def media_part(media: MediaContent, accepted: frozenset[str] | None) -> dict[str
 
 def placeholder(media: MediaContent, reason: str) -> dict[str, Any]:
     """A text part that stands for media of history that this model cannot be shown."""
-    name = f" {media.name!r}" if media.name else ""
-
-    return {"type": "text", "text": f"[{media.kind}{name} ({media.media_type}) cannot be shown here: {reason}]"}
+    return {"type": "text", "text": placeholder_text(media, reason)}
 
 
 def _data_url(media_type: str, data: bytes) -> str:

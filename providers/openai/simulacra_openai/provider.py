@@ -7,20 +7,21 @@ object per chunk costs several times what everything else does.
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Sequence
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 from simulacra.clock import time_limit
-from simulacra.errors import ConfigurationError, ProtocolError, StreamInterruptedError
-from simulacra.provider import ModelProvider, ModelRequest, ProviderProfile, RequestObserver, RequestOptions
+from simulacra.errors import ConfigurationError, StreamInterruptedError
+from simulacra.provider import ModelProvider, ModelRequest, ProviderProfile, RequestObserver
 from simulacra.streaming import StreamEvent
-from simulacra_openai.clients import ClientPerLoop
+from simulacra.wire import CLOSE_SECONDS, ClientPerLoop, default_timeout, read_chunks, read_whole, split_params
+from simulacra.wire.reading import Chunk
 from simulacra_openai.decode import ChatDecoder
-from simulacra_openai.encode import SDK_OPTIONS, Settings, check_extra, encode_request
+from simulacra_openai.encode import Settings, check_extra, encode_request
 from simulacra_openai.errors import vendor_errors
 from simulacra_openai.presets import OPENAI, Preset
-from simulacra_openai.sse import EventSplitter, read_event
 
 if TYPE_CHECKING:
     import httpx2
@@ -28,11 +29,8 @@ if TYPE_CHECKING:
 
     from simulacra.transformers import ContextTransformer
 
-CLOSE_SECONDS = 1.0
-"""How long closing a response may take before it is given up."""
-DRAIN_SECONDS = 0.1
-"""How long the end of a finished response is waited for, so that its connection can be used again."""
 _ROLES = ("system", "developer", "user")
+_READING = partial(vendor_errors, reading=True)
 
 
 class OpenAIProvider(ModelProvider):
@@ -69,7 +67,7 @@ class OpenAIProvider(ModelProvider):
     ) -> None:
         _check_options(model, max_tokens, strict, system_role)
         check_extra(extra)
-        self._clients = ClientPerLoop(client)
+        self._clients = _clients(client)
         self.model = model
         self.max_tokens = max_tokens
         self.context_transformers = list(context_transformers or ())
@@ -94,8 +92,10 @@ class OpenAIProvider(ModelProvider):
         return twin
 
     async def prepare(self, request: ModelRequest) -> dict[str, Any]:
+        import openai  # noqa: PLC0415 -- the SDK is imported on first use
+
         params = encode_request(request, self._settings())
-        timeout = _default_timeout(self.client, request.options)
+        timeout = default_timeout(self.client.timeout, openai.DEFAULT_TIMEOUT, request.options)
 
         return params if timeout is None else {"timeout": timeout, **params}
 
@@ -105,7 +105,7 @@ class OpenAIProvider(ModelProvider):
         response = await self._send(params)
         decoder = ChatDecoder(self.preset, dict(response.headers))
         is_whole = "json" in response.headers.get("content-type", "")
-        chunks = _whole_reply(response, observer) if is_whole else _chunks(response, observer)
+        chunks = _whole_reply(response, observer) if is_whole else _streamed_reply(response, observer)
 
         try:
             async with aclosing(_events(chunks, decoder, observer)) as events:
@@ -119,15 +119,8 @@ class OpenAIProvider(ModelProvider):
         import httpx2  # noqa: PLC0415 -- loaded with the SDK, not with this package
         import openai  # noqa: PLC0415 -- the SDK is imported on first use
 
-        body = {key: value for key, value in params.items() if key not in SDK_OPTIONS}
-        body |= params.get("extra_body") or {}
-        options: dict[str, Any] = {"max_retries": 0, "security": {"bearer_auth": True}}
-        options["headers"] = params.get("extra_headers") or {}
-        options["params"] = params.get("extra_query") or {}
-
-        if "timeout" in params:
-            timeout = params["timeout"]
-            options["timeout"] = httpx2.Timeout(**timeout) if isinstance(timeout, dict) else timeout
+        body, options = split_params(params, http=httpx2)
+        options["security"] = {"bearer_auth": True}
 
         with vendor_errors(reading=False):
             try:
@@ -158,7 +151,7 @@ class OpenAIProvider(ModelProvider):
 
 
 async def _events(
-    chunks: AsyncGenerator[dict[str, Any] | None, None], decoder: ChatDecoder, observer: RequestObserver
+    chunks: AsyncGenerator[Chunk, None], decoder: ChatDecoder, observer: RequestObserver
 ) -> AsyncGenerator[StreamEvent, None]:
     """The events of a reply, the closing one after everything was read: usage may come late (US-R3)."""
     is_done = False
@@ -185,95 +178,22 @@ async def _events(
     yield stop
 
 
-async def _chunks(response: httpx2.Response, observer: RequestObserver) -> AsyncGenerator[dict[str, Any] | None, None]:
-    """The chunks of a streamed reply, and `None` when `[DONE]` came.
-
-    The observer is told of each chunk when it wants them, else of each read.
-    """
-    splitter = EventSplitter()
-
-    with vendor_errors(reading=True):
-        async with _body(response) as body:
-            async for data in body:
-                wants_chunks = observer.wants_chunks
-                found = splitter.feed(data)
-
-                if not wants_chunks:
-                    await observer.chunk(None)
-                elif not found:  # a ping, or a piece of an event
-                    await observer.chunk(data.decode("utf-8", "replace"))
-
-                for name, payload in found:
-                    chunk = read_event(name, payload)
-
-                    if chunk is None:
-                        await _drain(body)
-                    elif wants_chunks:
-                        await observer.chunk(chunk)
-
-                    yield chunk
-
-    for name, payload in splitter.flush():
-        with suppress(ProtocolError):  # cut in the middle: the decoder says so
-            yield read_event(name, payload)
+def _streamed_reply(response: httpx2.Response, observer: RequestObserver) -> AsyncGenerator[Chunk, None]:
+    """The chunks of a streamed reply, and `None` when `[DONE]` came."""
+    return read_chunks(response, observer, failures=_READING, is_last=lambda chunk: chunk is None)
 
 
-async def _whole_reply(
-    response: httpx2.Response, observer: RequestObserver
-) -> AsyncGenerator[dict[str, Any] | None, None]:
+async def _whole_reply(response: httpx2.Response, observer: RequestObserver) -> AsyncGenerator[Chunk, None]:
     """The one chunk of a reply that was not streamed, then `None`."""
-    with vendor_errors(reading=True):
-        body = await response.aread()
-
-    reply = read_event("", body)
-    await observer.chunk(reply if observer.wants_chunks else None)
-    yield reply
+    yield await read_whole(response, observer, failures=_READING)
     yield None
 
 
-@asynccontextmanager
-async def _body(response: httpx2.Response) -> AsyncIterator[AsyncGenerator[bytes, None]]:
-    """The bytes of a response, closed on leaving.
-
-    Bytes that nobody compressed are taken from the transport itself: what `aiter_bytes` does for each read costs as much
-    as reading it. The transport forgets to close its innermost generator, which trio complains of; reading on from a
-    response that is closed ends it at once.
-    """
-    plain = "content-encoding" not in response.headers
-    source = cast("AsyncIterable[bytes]", response.stream) if plain else response.aiter_bytes()
-    body = cast("AsyncGenerator[bytes, None]", aiter(source))
-
-    try:
-        yield body
-    finally:
-        with time_limit(CLOSE_SECONDS, shield=True):
-            await response.aclose()
-
-            with suppress(Exception):
-                await _drain(body)
-
-            await body.aclose()
-
-
-async def _drain(body: AsyncIterator[bytes]) -> None:
-    """Read to the end of a finished response, so that its connection can be used again; not for long."""
-    with time_limit(DRAIN_SECONDS):
-        async for _ in body:
-            pass
-
-
-def _default_timeout(client: AsyncOpenAI, options: RequestOptions) -> dict[str, float | None] | None:
-    """HTTP limits where the engine's own are longer than the SDK's default, which would cut in before (RX-11)."""
+def _clients(client: AsyncOpenAI) -> ClientPerLoop[AsyncOpenAI]:
+    import httpx2  # noqa: PLC0415 -- loaded with the SDK, not with this package
     import openai  # noqa: PLC0415 -- the SDK is imported on first use
 
-    default = openai.DEFAULT_TIMEOUT
-    limits = (options.first_event_timeout, options.idle_timeout)
-    longest = None if None in limits else max(limit for limit in limits if limit is not None)
-
-    if client.timeout != default or (longest is not None and longest <= (default.read or 0)):
-        return None
-
-    return {"connect": default.connect, "read": longest, "write": default.write, "pool": default.pool}
+    return ClientPerLoop(client, expected=openai.AsyncOpenAI, transport=openai.DefaultAsyncHttpx2Client, http=httpx2)
 
 
 def _check_options(model: Any, max_tokens: Any, strict: Any, system_role: Any) -> None:

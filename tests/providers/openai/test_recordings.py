@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from chat_wire import folded
 from simulacra_openai.decode import ChatDecoder
-from simulacra_openai.sse import EventSplitter, read_event
+from simulacra.wire import EventSplitter, read_event
 
 from simulacra.errors import BadRequestError, NotFoundError
 from simulacra.messages import TextContent, ThinkingContent

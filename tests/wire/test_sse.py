@@ -5,9 +5,9 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from simulacra_openai.sse import EventSplitter, read_event
 
 from simulacra.errors import ProtocolError
+from simulacra.wire import EventSplitter, read_event
 
 
 def split(*pieces):

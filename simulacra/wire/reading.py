@@ -1,0 +1,138 @@
+"""Reading the body of a response, streamed or whole, while the engine's observer listens."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from typing import Any, Protocol, TypeAlias, cast
+
+from simulacra.clock import time_limit
+from simulacra.errors import ProtocolError
+from simulacra.provider import RequestObserver
+from simulacra.wire.sse import EventSplitter, read_event
+
+CLOSE_SECONDS = 1.0
+"""How long closing a response may take before it is given up."""
+DRAIN_SECONDS = 0.1
+"""How long the end of a finished response is waited for, so that its connection can be used again."""
+
+Chunk: TypeAlias = "dict[str, Any] | None"
+"""One JSON event, or `None` for `[DONE]`."""
+
+
+class ByteResponse(Protocol):
+    """What is needed of an HTTP client's streamed response."""
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    @property
+    def stream(self) -> Any: ...
+
+    def aiter_bytes(self) -> AsyncIterator[bytes]: ...
+
+    async def aread(self) -> bytes: ...
+
+    async def aclose(self) -> None: ...
+
+
+async def read_chunks(
+    response: ByteResponse,
+    observer: RequestObserver,
+    *,
+    failures: Callable[[], AbstractContextManager[None]],
+    is_last: Callable[[Chunk], bool],
+) -> AsyncGenerator[Chunk, None]:
+    """The chunks of an event stream.
+
+    The observer is told of each chunk when it wants them, else of each read.
+
+    Args:
+        response: The open response. It is closed at the end.
+        observer: The engine's ear.
+        failures: Gives what types the errors of reading.
+        is_last: Whether nothing of the reply follows a chunk.
+
+    Raises:
+        ProtocolError: An event is no JSON.
+    """
+    splitter = EventSplitter()
+
+    with failures():
+        async with _body(response) as body:
+            async for data in body:
+                wants_chunks = observer.wants_chunks
+                found = splitter.feed(data)
+
+                if not wants_chunks:
+                    await observer.chunk(None)
+                elif not found:  # a comment, or a piece of an event
+                    await observer.chunk(data.decode("utf-8", "replace"))
+
+                for name, payload in found:
+                    chunk = read_event(name, payload)
+
+                    if is_last(chunk):
+                        await _drain(body)
+
+                    if wants_chunks and chunk is not None:
+                        await observer.chunk(chunk)
+
+                    yield chunk
+
+    for name, payload in splitter.flush():
+        with suppress(ProtocolError):  # cut in the middle: the decoder says so
+            yield read_event(name, payload)
+
+
+async def read_whole(
+    response: ByteResponse, observer: RequestObserver, *, failures: Callable[[], AbstractContextManager[None]]
+) -> dict[str, Any]:
+    """The JSON object of a reply that was not streamed.
+
+    Args:
+        response: The open response.
+        observer: The engine's ear.
+        failures: Gives what types the errors of reading.
+
+    Raises:
+        ProtocolError: The body is no JSON.
+    """
+    with failures():
+        body = await response.aread()
+
+    reply = read_event("", body) or {}
+    await observer.chunk(reply if observer.wants_chunks else None)
+
+    return reply
+
+
+@asynccontextmanager
+async def _body(response: ByteResponse) -> AsyncIterator[AsyncGenerator[bytes, None]]:
+    """The bytes of a response, closed on leaving.
+
+    Bytes that nobody compressed are taken from the transport itself: what `aiter_bytes` does for each read costs as much
+    as reading it. The transport forgets to close its innermost generator, which trio complains of; reading on from a
+    response that is closed ends it at once.
+    """
+    plain = "content-encoding" not in response.headers
+    source = cast("AsyncIterable[bytes]", response.stream) if plain else response.aiter_bytes()
+    body = cast("AsyncGenerator[bytes, None]", aiter(source))
+
+    try:
+        yield body
+    finally:
+        with time_limit(CLOSE_SECONDS, shield=True):
+            await response.aclose()
+
+            with suppress(Exception):
+                await _drain(body)
+
+            await body.aclose()
+
+
+async def _drain(body: AsyncIterator[bytes]) -> None:
+    """Read to the end of a finished response, so that its connection can be used again; not for long."""
+    with time_limit(DRAIN_SECONDS):
+        async for _ in body:
+            pass
