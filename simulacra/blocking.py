@@ -135,26 +135,33 @@ class Pump(Generic[T]):
     def close(self) -> None:
         """Cancel what is left and wait until it has settled; a failure was raised by the iteration or is dropped."""
         with self._changed:
-            self._is_closed = True
+            was_closed, self._is_closed = self._is_closed, True
 
-        self._future.cancel()
+        if not was_closed:
+            self._portal.start_task_soon(self._give_up)
 
         with self._changed:
             self._changed.wait_for(lambda: self._is_finished)
 
     async def _fill(self) -> None:
+        self._scope = anyio.CancelScope()
+
         try:
-            async with self._source as items:
-                try:
+            with self._scope:
+                async with self._source as items:
                     async for item in items:
                         await self._put(item)
-                except anyio.get_cancelled_exc_class():
-                    self._give_back(self._items)
-                    raise
         finally:
             with self._changed:
                 self._is_finished = True
                 self._changed.notify_all()
+
+    async def _give_up(self) -> None:
+        """Tasks start in the order asked for: filling has begun, and is between two items or waits for one."""
+        if not self._is_finished:
+            self._give_back(self._items)
+
+        self._scope.cancel()
 
     async def _put(self, item: T) -> None:
         with self._changed:
