@@ -35,7 +35,10 @@ def test_st_r2_no_other_character_ends_a_line(character):
 @given(data=st.data())
 def test_st_r2_where_the_bytes_are_cut_changes_nothing(end, data):
     texts = data.draw(st.lists(st.text(st.characters(exclude_characters="\r\n")), max_size=5))
-    lines = [line for text in texts for line in (": x", f"data: {json.dumps(text, ensure_ascii=False)}", "")]
+    quoted = [json.dumps(text, ensure_ascii=False) for text in texts]
+    lines = [
+        line for text in quoted for line in (": x", "event: e", f"data: {text}", "data:2", "", f"data: {text}", "")
+    ]
     stream = "".join(line + end for line in lines).encode("utf-8", "replace")
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
     pieces = [stream[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
@@ -49,6 +52,23 @@ def test_st_r2_a_cr_at_the_end_of_a_read_ends_the_event_at_once():
 
     assert splitter.feed(b"data: 1\r\n\r") == [("", b"1")]
     assert splitter.feed(b"\ndata: 2\r\n\r\n") == [("", b"2")]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "events"),
+    [
+        ([b"event: error\n", b"data: 1\n\n"], [("error", b"1")]),
+        ([b"data: 1\n\ndata: 2\n\n"], [("", b"1"), ("", b"2")]),
+        ([b"data: 1\ndata: 2\n\n"], [("", b"1\n2")]),
+        ([b"data: 1\n", b"\n"], [("", b"1")]),
+        ([b"data: 1\n\n\n", b"data: 2\n\n"], [("", b"1"), ("", b"2")]),
+    ],
+)
+def test_st_r2_the_short_path_reads_what_the_long_one_reads(pieces, events):
+    splitter = EventSplitter()
+    splitter.feed(b": begun\n\n")
+
+    assert [event for piece in pieces for event in splitter.feed(piece)] == events
 
 
 def test_a_byte_order_mark_is_no_content():
