@@ -40,17 +40,15 @@ def choose_model(name: str | None) -> Choice:
 
     for found, key in keyed:
         if found.default_model:
-            return Choice(
-                registry.resolve(found.kind), f"{found.kind}:{found.default_model} answers, because {key} is set."
-            )
+            reason = f"{found.kind}:{found.default_model} answers: {key} is set"
+            return Choice(registry.resolve(found.kind), reason)
 
     for found in plugins:
         if found.default_model and not found.keys:
-            hints = [f"{key} is set: --model {other.kind}:NAME asks that service." for other, key in keyed]
-            why = " ".join(hints) or "No key is set: see simulacra providers for others."
-            return Choice(
-                registry.resolve(found.kind), f"{found.kind}:{found.default_model} answers, on this machine. {why}"
-            )
+            hints = [f"{key} is set: for that service, --model {other.kind}:NAME" for other, key in keyed]
+            why = "; ".join(hints) or "No key is set; for other models: simulacra providers"
+            answering = f"{found.kind}:{found.default_model} answers, on this machine."
+            return Choice(registry.resolve(found.kind), f"{answering} {why}")
 
     raise ConfigurationError(
         "no model to talk to: install the local one with: pip install 'simulacra[local]', or set a key (see: "

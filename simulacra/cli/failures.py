@@ -11,17 +11,11 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from simulacra.errors import AuthenticationError, ConfigurationError, ConnectionFailedError, NotFoundError
+from simulacra.errors import AuthenticationError, ConfigurationError, NotFoundError, ProviderError
 
 FAILED = 1
 USAGE = 2
 INTERRUPTED = 130
-
-_HINTS: dict[type[Exception], str] = {
-    AuthenticationError: "Which keys are set: simulacra providers",
-    ConnectionFailedError: "Is the service running, and its address right?",
-    NotFoundError: "Choose another model with --model vendor:name",
-}
 
 
 def complain(text: str) -> None:
@@ -35,11 +29,17 @@ def note(text: str) -> None:
 
 
 def explain(error: BaseException) -> str:
-    """What an error means to the user, on one line, with a way on where one is known."""
+    """What an error means to the user, on one line; to what a service said of key or model, a way on is added."""
     said = one_line(str(error)) or type(error).__name__
-    hint = next((hint for kind, hint in _HINTS.items() if isinstance(error, kind)), None)
+    is_foreign = isinstance(error, ProviderError) and error.status is not None
 
-    return f"{said.rstrip('.')}. {hint}" if hint else said
+    if is_foreign and isinstance(error, AuthenticationError):
+        return f"{said} (which keys are set: simulacra providers)"
+
+    if is_foreign and isinstance(error, NotFoundError):
+        return f"{said} (another model: --model vendor:name)"
+
+    return said
 
 
 def one_line(text: str) -> str:

@@ -9,7 +9,6 @@ from rich.console import Console
 from simulacra.blocking import run_sync
 from simulacra.cli.failures import note
 from simulacra.cli.json_lines import JsonPrinter
-from simulacra.cli.markdown import MarkdownPrinter
 from simulacra.cli.printer import PlainPrinter, Printer
 from simulacra.conversation import Conversation
 from simulacra.errors import ConfigurationError
@@ -48,7 +47,12 @@ def print_answer(conversation: Conversation, text: str, *, as_json: bool) -> Non
 
 
 def suitable_printer(console: Console) -> Printer:
-    return MarkdownPrinter(console) if console.is_terminal else PlainPrinter()
+    if not console.is_terminal:
+        return PlainPrinter()
+
+    from simulacra.cli.markdown import MarkdownPrinter  # noqa: PLC0415 -- slow to import, and only a terminal needs it
+
+    return MarkdownPrinter(console)
 
 
 def respond(conversation: Conversation, text: str, printer: Printer) -> Response:

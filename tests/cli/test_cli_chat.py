@@ -91,7 +91,7 @@ def test_a_key_that_is_set_chooses_its_model(runner, install, monkeypatch):
     result = runner.invoke(app, ["chat", "x"])
 
     assert result.stdout == "from the service\n"
-    assert "zeta:big answers, because ZETA_KEY is set" in result.stderr
+    assert "zeta:big answers: ZETA_KEY is set" in result.stderr
     assert "secret" not in result.output
 
 
@@ -106,7 +106,7 @@ def test_a_key_without_a_default_model_is_mentioned(runner, install, monkeypatch
     result = runner.invoke(app, ["chat", "x"])
 
     assert result.stdout == "from here\n"
-    assert "ALPHA_KEY is set: --model alpha:NAME" in result.stderr
+    assert "ALPHA_KEY is set: for that service, --model alpha:NAME" in result.stderr
 
 
 def test_no_model_at_all_says_how_to_get_one(runner, install):
@@ -138,7 +138,7 @@ def test_a_failed_request_is_one_line_and_exit_code_one(runner, scripted):
 
     assert result.exit_code == 1
     assert result.stdout == ""
-    assert result.stderr == ("simulacra: scripted/demo: Incorrect API key. Which keys are set: simulacra providers\n")
+    assert result.stderr == ("simulacra: scripted/demo: Incorrect API key (which keys are set: simulacra providers)\n")
 
 
 def test_what_was_shown_before_a_failure_stays_and_ends_its_line(runner, scripted):

@@ -51,6 +51,7 @@ def serve(settings: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     params.model_alias = {settings["alias"]}
     params.n_ctx = settings["context_window"] * settings["parallel"]
     params.n_parallel = settings["parallel"]
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings["threads"]
     params.cache_ram_mib = PROMPT_CACHE_MIB
     params.api_keys = [key]
     params.port = 0

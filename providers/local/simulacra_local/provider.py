@@ -15,7 +15,7 @@ from simulacra.provider import ModelProvider, ModelRequest, ProviderProfile
 from simulacra.streaming import StreamEvent
 from simulacra_local.connection import Connections
 from simulacra_local.model import SMOLLM2, find_model
-from simulacra_local.server import LocalServer, ServerSettings, require_runtime
+from simulacra_local.server import LocalServer, ServerSettings, half_the_cores, require_runtime
 
 CONTEXT_WINDOW = 8192
 PARALLEL = 2
@@ -30,6 +30,7 @@ class LocalProvider(ModelProvider):
         model: `"smollm2"`, or the path of a GGUF file.
         context_window: Tokens that a request and its reply may have together; at most what the model was trained on.
         parallel: Requests answered at the same time; further ones wait in line.
+        threads: Threads that compute; half of the cores unless given.
         options: Options of every request, as `OpenAIProvider` takes them.
 
     Raises:
@@ -44,18 +45,26 @@ class LocalProvider(ModelProvider):
         *,
         context_window: int = CONTEXT_WINDOW,
         parallel: int = PARALLEL,
+        threads: int | None = None,
         **options: Any,
     ) -> None:
-        for name, value in (("context_window", context_window), ("parallel", parallel)):
+        threads = half_the_cores() if threads is None else threads
+
+        for name, value in (("context_window", context_window), ("parallel", parallel), ("threads", threads)):
             if value < 1:
                 raise ConfigurationError(f"{name} must be at least 1, not {value}")
 
         require_runtime()
         file = find_model(model)
         settings = ServerSettings(
-            path=str(file.path), alias=file.alias, context_window=context_window, parallel=parallel
+            path=str(file.path),
+            alias=file.alias,
+            context_window=context_window,
+            parallel=parallel,
+            threads=threads,
         )
-        self._connections = Connections(file, settings, copy.deepcopy(options))
+        advised = {} if file.known is None else file.known.options
+        self._connections = Connections(file, settings, copy.deepcopy({**advised, **options}))
         self.model = model if file.known is not None else str(file.path)
         self.profile = ProviderProfile(context_window=context_window)
 

@@ -128,7 +128,7 @@ async def test_an_unknown_model_is_refused_when_the_provider_is_made(name):
         resolve(name)
 
 
-@pytest.mark.parametrize("options", [{"context_window": 0}, {"parallel": 0}])
+@pytest.mark.parametrize("options", [{"context_window": 0}, {"parallel": 0}, {"threads": 0}])
 async def test_a_wrong_option_is_refused(options):
     with pytest.raises(ConfigurationError, match=f"{next(iter(options))} must be at least 1"):
         LocalProvider(**options)
@@ -165,6 +165,19 @@ async def test_prepare_shows_the_parameters_without_the_servers_key():
     assert params["messages"] == [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
     assert (params["max_tokens"], params["temperature"]) == (3, 0.25)
     assert (await running(provider)).api_key not in json.dumps(params)
+
+
+async def test_the_small_model_has_options_of_its_own_unless_the_caller_gives_others(tmp_path):
+    request = request_for("Hi", max_tokens=None)
+    link = tmp_path / "other.gguf"
+    link.symlink_to(find_model().path)
+
+    params = await LocalProvider().prepare(request)
+
+    assert (params["max_tokens"], params["temperature"], params["top_p"]) == (1024, 0.2, 0.9)
+    assert (await LocalProvider(max_tokens=7).prepare(request))["max_tokens"] == 7
+    assert (await LocalProvider().prepare(request_for("Hi", max_tokens=3)))["max_tokens"] == 3
+    assert "max_tokens" not in await LocalProvider(str(link), context_window=512, parallel=1).prepare(request)
 
 
 @pytest.mark.filterwarnings("ignore:Async generator 'httpcore2:ResourceWarning")  # trio tells that httpcore2 leaves one
