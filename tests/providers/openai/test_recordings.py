@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from chat_wire import folded
 from simulacra_openai.decode import ChatDecoder
-from simulacra.wire import EventSplitter, read_event
 
 from simulacra.errors import BadRequestError, NotFoundError
 from simulacra.messages import TextContent, ThinkingContent
 from simulacra.testing import EmulatedReply
 from simulacra.testing.driving import failure_of, reply_of
+from simulacra.wire import EventSplitter, read_event
 
 pytestmark = pytest.mark.anyio
 
