@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import anyio
 
@@ -20,7 +20,7 @@ from simulacra.dialog.inputs import TextOrContents, identified, input_of
 from simulacra.dialog.run import Driver, Run, admit
 from simulacra.dialog.stream import TurnStream
 from simulacra.dialog.sync_stream import SyncTurnStream
-from simulacra.emitter import Event, Listener, Unsubscribe
+from simulacra.emitter import Observable
 from simulacra.errors import ConfigurationError, InvalidStateError
 from simulacra.events import CreateChild, Dispose, StateChange
 from simulacra.journal import EntryDraft
@@ -35,8 +35,6 @@ from simulacra.transformers import (
     ToolContextTransformer,
 )
 
-E = TypeVar("E", bound=Event)
-
 _default_driver: list[Callable[[Conversation], Driver]] = []
 
 
@@ -45,7 +43,7 @@ def register_default_driver(make: Callable[[Conversation], Driver]) -> None:
     _default_driver[:] = [make]
 
 
-class Conversation(ConversationAttributes):
+class Conversation(ConversationAttributes, Observable):
     """A conversation with a model.
 
     Args:
@@ -91,6 +89,7 @@ class Conversation(ConversationAttributes):
         settings.toolkit = tuple(toolkit)
         self.core = Core(self, id or str(uuid.uuid4()), settings, when_busy=require_choice(when_busy))
         """The moving parts, for drivers and front ends."""
+        self._emitter = self.core.emitter
         self._children: list[Conversation] = []
         settings.policy.attach(self)
         settings.transformer.attach(self)
@@ -278,25 +277,6 @@ class Conversation(ConversationAttributes):
             OperationCancelledError: The summary was cancelled.
         """
         return await make_checkpoint(self.core, config)
-
-    def on(self, event: type[E] | str, listener: Callable[[E], object]) -> Unsubscribe:
-        """Subscribe a sync or async listener to an event class, to `Event` for all, or by name.
-
-        Returns:
-            A function that unsubscribes.
-
-        Raises:
-            ConfigurationError: No event of that name exists.
-        """
-        return self.core.emitter.on(event, listener)
-
-    def once(self, event: type[E] | str, listener: Callable[[E], object]) -> Unsubscribe:
-        """Subscribe to the next such event only."""
-        return self.core.emitter.once(event, listener)
-
-    def off(self, event: type[Event] | str, listener: Listener) -> None:
-        """Unsubscribe; an unknown listener is ignored."""
-        self.core.emitter.off(event, listener)
 
     async def aclose(self) -> None:
         """Dispose: cancel what is under way, dispose the children, tell the listeners, end. Idempotent."""

@@ -9,7 +9,7 @@ import inspect
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from simulacra.errors import ConfigurationError
 
@@ -40,14 +40,6 @@ class _Subscription:
         self.listener = listener
         self.once = once
         self.is_spent = False
-
-
-class Observable(Protocol):
-    """What can be listened to."""
-
-    def on(self, event: type[E] | str, listener: Callable[[E], object]) -> Unsubscribe: ...
-
-    def off(self, event: type[Event] | str, listener: Listener) -> None: ...
 
 
 class Emitter:
@@ -305,3 +297,28 @@ def _log(error: Exception, event: Event) -> None:
 async def _settle(outcome: object) -> None:
     if inspect.isawaitable(outcome):
         await outcome
+
+
+class Observable:
+    """What can be listened to. On a disposed object all of this does nothing."""
+
+    _emitter: Emitter
+
+    def on(self, event: type[E] | str, listener: Callable[[E], object]) -> Unsubscribe:
+        """Subscribe a sync or async listener to an event class, to `Event` for all, or by name.
+
+        Returns:
+            A function that unsubscribes.
+
+        Raises:
+            ConfigurationError: No event of that name exists.
+        """
+        return self._emitter.on(event, listener)
+
+    def once(self, event: type[E] | str, listener: Callable[[E], object]) -> Unsubscribe:
+        """Subscribe to the next such event only."""
+        return self._emitter.once(event, listener)
+
+    def off(self, event: type[Event] | str, listener: Listener) -> None:
+        """Unsubscribe; an unknown listener is ignored."""
+        self._emitter.off(event, listener)

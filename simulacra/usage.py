@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from simulacra.emitter import Emitter, Event, Listener, Unsubscribe
+from simulacra.emitter import Emitter, Event, Observable
 from simulacra.events import ChildEvent, MessageComplete, RequestError, ResponseCancelled
 from simulacra.messages import Usage
 
 if TYPE_CHECKING:
     from simulacra.conversation import Conversation
-
-E = TypeVar("E", bound=Event)
 
 
 def _no_split() -> Mapping[str, Usage]:
@@ -60,7 +58,7 @@ class StatsUpdate(Event):
     stats: TokenStats
 
 
-class TokenTracker:
+class TokenTracker(Observable):
     """Counts what a conversation and its descendants use, from now on.
 
     Each finished request is counted once; failed and cancelled ones with what they reported before they ended. As a
@@ -83,18 +81,6 @@ class TokenTracker:
     @property
     def stats(self) -> TokenStats:
         return self._stats
-
-    def on(self, event: type[E] | str, listener: Callable[[E], object]) -> Unsubscribe:
-        """Subscribe to `StatsUpdate` (`"stats_update"`); returns a function that unsubscribes."""
-        return self._emitter.on(event, listener)
-
-    def once(self, event: type[E] | str, listener: Callable[[E], object]) -> Unsubscribe:
-        """Subscribe to the next update only."""
-        return self._emitter.once(event, listener)
-
-    def off(self, event: type[Event] | str, listener: Listener) -> None:
-        """Unsubscribe; an unknown listener is ignored."""
-        self._emitter.off(event, listener)
 
     def reset(self) -> None:
         """Start again from nothing. Async listeners hear of it with the next update."""

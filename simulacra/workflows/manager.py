@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import anyio
 
@@ -13,7 +13,7 @@ from simulacra.blocking import refuse_inside_loop, run_sync
 from simulacra.conversation import Conversation, register_default_driver
 from simulacra.dialog.inputs import TextOrContents, input_of
 from simulacra.dialog.run import Run, admit
-from simulacra.emitter import Emitter, Event, Listener, Unsubscribe
+from simulacra.emitter import Emitter, Event, Observable
 from simulacra.errors import InvalidStateError
 from simulacra.events import Dispose
 from simulacra.messages import Response, UserMessage
@@ -31,10 +31,8 @@ from simulacra.workflows.limits import FINAL_SYSTEM_PROMPT, LoopOptions, ToolRes
 from simulacra.workflows.result import WorkflowResult
 from simulacra.workflows.workflow import Workflow, conclude
 
-E = TypeVar("E", bound=Event)
 
-
-class WorkflowManager:
+class WorkflowManager(Observable):
     """Conducts the tool loop of a conversation; at most one manager per conversation.
 
     Args:
@@ -212,18 +210,6 @@ class WorkflowManager:
 
     def new_workflow(self) -> Workflow:
         return Workflow(self.conversation, context_data=self._context_data, options=self._options)
-
-    def on(self, event: type[E] | str, listener: Callable[[E], object]) -> Unsubscribe:
-        """Subscribe to an event class, to `Event` for all, or by name."""
-        return self._emitter.on(event, listener)
-
-    def once(self, event: type[E] | str, listener: Callable[[E], object]) -> Unsubscribe:
-        """Subscribe to the next such event only."""
-        return self._emitter.once(event, listener)
-
-    def off(self, event: type[Event] | str, listener: Listener) -> None:
-        """Unsubscribe; an unknown listener is ignored."""
-        self._emitter.off(event, listener)
 
     async def aclose(self) -> None:
         """Dispose: cancel the current workflow, settle its waiters, let go of the conversation. Idempotent."""

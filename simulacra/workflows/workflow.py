@@ -5,14 +5,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import anyio
 
 from simulacra.conversation import Conversation
 from simulacra.dialog.inputs import TextOrContents, input_of
 from simulacra.dialog.run import Run, admit
-from simulacra.emitter import Emitter, Event, Listener, Unsubscribe
+from simulacra.emitter import Emitter, Event, Observable, Unsubscribe
 from simulacra.errors import ConfigurationError, InvalidStateError
 from simulacra.events import MessageComplete, PromptSend, ResponseCancelled
 from simulacra.messages import Message, Response, Usage, UserContent, UserMessage
@@ -36,18 +36,20 @@ from simulacra.workflows.limits import LoopOptions
 from simulacra.workflows.loop import ToolLoop
 from simulacra.workflows.result import WorkflowResult, reason_of, reason_of_error
 
-E = TypeVar("E", bound=Event)
-
 
 class Hearer(Protocol):
     """Where events go beside a workflow's own listeners."""
+
+    def forward_to(self, above: Hearer, wrap: Callable[[Event], Event]) -> None:
+        """Let a manager or a parent workflow hear every event, wrapped."""
+        self._above = (above, wrap)
 
     async def emit(self, event: Event) -> None: ...
 
     def post(self, event: Event) -> None: ...
 
 
-class Workflow:
+class Workflow(Observable):
     """One tool loop on a conversation, started once.
 
     Args:
@@ -200,22 +202,6 @@ class Workflow:
         self.post(ChildWorkflowBegin(workflow=self, child=child))
 
         return child
-
-    def on(self, event: type[E] | str, listener: Callable[[E], object]) -> Unsubscribe:
-        """Subscribe to an event class, to `Event` for all, or by name."""
-        return self._emitter.on(event, listener)
-
-    def once(self, event: type[E] | str, listener: Callable[[E], object]) -> Unsubscribe:
-        """Subscribe to the next such event only."""
-        return self._emitter.once(event, listener)
-
-    def off(self, event: type[Event] | str, listener: Listener) -> None:
-        """Unsubscribe; an unknown listener is ignored."""
-        self._emitter.off(event, listener)
-
-    def forward_to(self, above: Hearer, wrap: Callable[[Event], Event]) -> None:
-        """Let a manager or a parent workflow hear every event, wrapped."""
-        self._above = (above, wrap)
 
     async def emit(self, event: Event) -> None:
         """Announce to the consumer, to the listeners, and above."""
