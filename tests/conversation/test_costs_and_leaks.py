@@ -113,6 +113,7 @@ async def test_w_conv_14_a_conversation_is_freed_with_all_its_parts():
     parts = [weakref.ref(part) for part in (conversation, conversation.core, conversation.core.emitter)]
     await conversation.aclose()
     del conversation
+    await anyio.wait_all_tasks_blocked()  # timers of trio are tasks, and are gone then
     gc.collect()
 
     assert [part() for part in parts] == [None, None, None]
