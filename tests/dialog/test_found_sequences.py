@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import anyio
-import anyio.lowlevel
 import pytest
 
 from simulacra.conversation import Conversation
+from simulacra.events import StateChange
 from simulacra.testing import FakeClock, ScriptedProvider, delay, reply
 
 pytestmark = pytest.mark.anyio
@@ -19,17 +19,18 @@ async def test_conv_21_dispose_settles_those_who_had_just_got_the_floor_together
     async def ask(text: str) -> None:
         outcomes[text] = await conversation.prompt(text)
 
+    async def dispose(event: StateChange) -> None:
+        if event.current == "idle":  # the floor is granted to "two" and "three", and not yet taken up
+            await conversation.aclose()
+
+    conversation.on(StateChange, dispose)
+
     async with anyio.create_task_group() as tasks:
         for text in ("one", "two", "three"):
             tasks.start_soon(ask, text)
             await fake_clock.advance(0)
 
         conversation.cancel_response()
-
-        while conversation.core.run is not None:  # until the floor is granted to "two" and "three", not yet taken up
-            await anyio.lowlevel.checkpoint()
-
-        await conversation.aclose()
 
     assert [outcomes[text].stop_details for text in ("two", "three")] == ["disposed", "disposed"]
     queued, dropped = (
