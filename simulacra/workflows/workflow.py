@@ -40,10 +40,6 @@ from simulacra.workflows.result import WorkflowResult, reason_of, reason_of_erro
 class Hearer(Protocol):
     """Where events go beside a workflow's own listeners."""
 
-    def forward_to(self, above: Hearer, wrap: Callable[[Event], Event]) -> None:
-        """Let a manager or a parent workflow hear every event, wrapped."""
-        self._above = (above, wrap)
-
     async def emit(self, event: Event) -> None: ...
 
     def post(self, event: Event) -> None: ...
@@ -202,6 +198,10 @@ class Workflow(Observable):
         self.post(ChildWorkflowBegin(workflow=self, child=child))
 
         return child
+
+    def forward_to(self, above: Hearer, wrap: Callable[[Event], Event]) -> None:
+        """Let a manager or a parent workflow hear every event, wrapped."""
+        self._above = (above, wrap)
 
     async def emit(self, event: Event) -> None:
         """Announce to the consumer, to the listeners, and above."""
