@@ -43,13 +43,17 @@ _BY_CODE: dict[str, type[ProviderError]] = {
     "billing_error": QuotaExceededError,
     "billing_not_active": QuotaExceededError,
     "billing_hard_limit_reached": QuotaExceededError,
+    "contract_spend_limit_reached": QuotaExceededError,
     "content_filter": ContentFilteredError,
     "context_length_exceeded": ContextWindowError,
+    "enforced_spend_limit_reached": QuotaExceededError,
     "exceed_context_size_error": ContextWindowError,
     "insufficient_quota": QuotaExceededError,
     "insufficient_balance": QuotaExceededError,
     "invalid_api_key": AuthenticationError,
     "invalid_request_error": BadRequestError,
+    "linked_organization_billing_unavailable": QuotaExceededError,
+    "linked_organization_spend_limit_reached": QuotaExceededError,
     "model_not_found": NotFoundError,
     "not_found_error": NotFoundError,
     "overloaded_error": OverloadedError,
@@ -156,7 +160,10 @@ def _read_body(body: Any) -> tuple[str, list[str]]:
 
         return (_tidy(said), [str(detail)]) if isinstance(said, str) and said else (_tidy(str(detail)), [])
 
-    codes = [str(detail[key]) for key in ("code", "type", "status") if detail.get(key) not in (None, "")]
+    further = detail.get("details")
+    named = [further.get("error_code")] if isinstance(further, Mapping) else []
+    named += [detail.get(key) for key in ("code", "type", "status")]
+    codes = [str(code) for code in named if code not in (None, "")]
 
     return _tidy(str(detail.get("message") or detail.get("detail") or "")), codes
 

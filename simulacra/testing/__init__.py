@@ -4,6 +4,7 @@ from simulacra.testing.clock import FakeClock
 from simulacra.testing.conformance import ProviderConformance
 from simulacra.testing.driving import Recorder
 from simulacra.testing.emulators import (
+    AnthropicEmulator,
     EmulatedCall,
     EmulatedReply,
     EmulatedRequest,
@@ -11,6 +12,7 @@ from simulacra.testing.emulators import (
     VendorEmulator,
     event_stream,
     http_error,
+    message_stream,
 )
 from simulacra.testing.scripted import (
     Call,
@@ -31,6 +33,7 @@ from simulacra.testing.scripted import (
 )
 
 __all__ = [
+    "AnthropicEmulator",
     "Call",
     "Delay",
     "EmulatedCall",
@@ -54,6 +57,7 @@ __all__ = [
     "fault",
     "fault_after",
     "http_error",
+    "message_stream",
     "reply",
     "stall",
 ]

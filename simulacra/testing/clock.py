@@ -8,6 +8,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import anyio
 import anyio.lowlevel
@@ -42,6 +43,9 @@ class FakeClock(Clock):
         start_ms: Wall-clock time at the beginning, in milliseconds since the epoch.
     """
 
+    _movers: ClassVar[set[object]] = set()
+    """Tasks that move a clock, this one or another: two that waited for each other to be quiet would do so for ever."""
+
     def __init__(self, *, autojump: bool = False, start_ms: int = EPOCH_MS) -> None:
         super().__init__()
         self.sleeps: list[float] = []
@@ -53,7 +57,6 @@ class FakeClock(Clock):
         self._order = itertools.count()
         self._ids = itertools.count(1)
         self._sleepers = 0
-        self._movers: set[object] = set()
         self._jumper: object | None = None
 
     @property

@@ -5,19 +5,19 @@ Public for custom providers. Nothing here imports an SDK or an HTTP client; plug
 
 from simulacra.wire.clients import ClientPerLoop
 from simulacra.wire.failures import reason_of, transport_error, typed_errors, unreachable
-from simulacra.wire.media import normal_media_type, placeholder_text
+from simulacra.wire.media import image_type_of, normal_media_type, placeholder_text
 from simulacra.wire.reading import CLOSE_SECONDS, read_chunks, read_whole
-from simulacra.wire.sdk_options import SDK_OPTIONS, check_extra, default_timeout, merge_extra, split_params
+from simulacra.wire.sdk_options import check_extra, default_timeout, merge_extra, split_params
 from simulacra.wire.sse import EventSplitter, ServerEvent, read_event
 
 __all__ = [
     "CLOSE_SECONDS",
-    "SDK_OPTIONS",
     "ClientPerLoop",
     "EventSplitter",
     "ServerEvent",
     "check_extra",
     "default_timeout",
+    "image_type_of",
     "merge_extra",
     "normal_media_type",
     "placeholder_text",

@@ -17,6 +17,9 @@ _ALIASES = {
 }
 
 
+_IMAGE_STARTS = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG": "image/png", b"GIF8": "image/gif"}
+
+
 def normal_media_type(media_type: str) -> str:
     """The media type in lower case, without parameters, under its usual name."""
     plain = media_type.partition(";")[0].strip().lower()
@@ -29,3 +32,11 @@ def placeholder_text(media: MediaContent, reason: str) -> str:
     name = f" {media.name!r}" if media.name else ""
 
     return f"[{media.kind}{name} ({media.media_type}) cannot be shown here: {reason}]"
+
+
+def image_type_of(data: bytes) -> str | None:
+    """The media type that an image's first bytes tell, whatever it is called; `None` when they tell nothing (MU-01)."""
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        return "image/webp"
+
+    return next((media_type for start, media_type in _IMAGE_STARTS.items() if data.startswith(start)), None)

@@ -13,6 +13,7 @@ import pkgutil
 from pathlib import Path
 
 import pytest
+import simulacra_anthropic
 import simulacra_local
 import simulacra_openai
 from meta.repository import ROOT, place
@@ -20,7 +21,7 @@ from meta.repository import ROOT, place
 import simulacra
 
 SNAPSHOT = Path(__file__).with_name("public_api.txt")
-ROOTS = (simulacra, simulacra_openai, simulacra_local)
+ROOTS = (simulacra, simulacra_anthropic, simulacra_openai, simulacra_local)
 
 
 def packages():

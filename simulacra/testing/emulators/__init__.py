@@ -1,10 +1,12 @@
 """Vendors' servers on loopback, for tests that go over the wire."""
 
+from simulacra.testing.emulators.anthropic_messages import AnthropicEmulator, message_stream
 from simulacra.testing.emulators.openai_chat import OpenAIEmulator, event_stream
 from simulacra.testing.emulators.replies import EmulatedCall, EmulatedReply, EmulatedRequest, http_error
 from simulacra.testing.emulators.server import VendorEmulator
 
 __all__ = [
+    "AnthropicEmulator",
     "EmulatedCall",
     "EmulatedReply",
     "EmulatedRequest",
@@ -12,4 +14,5 @@ __all__ = [
     "VendorEmulator",
     "event_stream",
     "http_error",
+    "message_stream",
 ]

@@ -40,10 +40,14 @@ class VendorEmulator(ABC):
 
     prefix: str
     """Path that the vendor's base URL ends with."""
+    request_id_header = "x-request-id"
+    """In which the vendor names its id of a request."""
 
     def __init__(self, script: Script) -> None:
         self.requests: list[EmulatedRequest] = []
-        """Every request, in the order they came."""
+        """Every request that the script answers, in the order they came."""
+        self.side_requests: list[EmulatedRequest] = []
+        """Requests that are answered beside the script, such as those that count tokens."""
         self.open_connections = 0
         self._script = script
         self._failure: Exception | None = None
@@ -72,6 +76,12 @@ class VendorEmulator(ABC):
     @abstractmethod
     def render_error_event(self, error: dict[str, Any]) -> bytes:
         """An error inside a stream."""
+
+    def side_reply(self, request: EmulatedRequest) -> EmulatedReply | None:
+        """The answer to a request that the script does not see; `None` for all others."""
+        del request
+
+        return None
 
     def start(self) -> None:
         """Begin to serve, on a free port."""
@@ -205,6 +215,12 @@ class VendorEmulator(ABC):
         return keeps and not request.is_abandoned
 
     def _next_reply(self, request: EmulatedRequest) -> EmulatedReply:
+        beside = self.side_reply(request)
+
+        if beside is not None:
+            self.side_requests.append(request)
+            return beside
+
         number = len(self.requests)
         self.requests.append(request)
         self._tell()
@@ -230,7 +246,7 @@ class VendorEmulator(ABC):
             await anyio.sleep_forever()
 
         is_stream = reply.status < 400 and reply.body is None and bool((request.body or {}).get("stream"))
-        headers = {"x-request-id": f"req_{len(self.requests)}", **reply.headers}
+        headers = {self.request_id_header: f"req_{len(self.requests)}", **reply.headers}
 
         if is_stream:
             headers = {"content-type": "text/event-stream; charset=utf-8", "transfer-encoding": "chunked", **headers}

@@ -1,0 +1,51 @@
+"""What the SDK and its HTTP client raise, as the engine's errors. The only place that knows both."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from simulacra.errors import (
+    AuthenticationError,
+    ProtocolError,
+    ProviderError,
+    SimulacraError,
+    TimeoutExceededError,
+)
+from simulacra.http_errors import error_from_status
+from simulacra.wire import reason_of, transport_error, typed_errors, unreachable
+
+
+def vendor_errors(*, reading: bool) -> AbstractContextManager[None]:
+    """Turn what goes wrong inside the block into an error of the engine, the vendor's as its cause.
+
+    Args:
+        reading: Whether the reply has begun: losing the connection is then an interrupted stream.
+
+    Raises:
+        SimulacraError: In place of the SDK's, the HTTP client's and the network's own.
+    """
+    return typed_errors(lambda error: translate(error, reading=reading))
+
+
+def translate(error: Exception, *, reading: bool) -> SimulacraError | None:
+    """The engine's error for one of the SDK or the HTTP client; `None` when it is from neither."""
+    import anthropic  # noqa: PLC0415 -- the SDK is imported on first use
+    import httpx2  # noqa: PLC0415 -- loaded with the SDK, not with this package
+
+    match error:
+        case anthropic.APIStatusError():
+            return error_from_status(error.status_code, dict(error.response.headers), error.body)
+        case anthropic.APITimeoutError():
+            return TimeoutExceededError(f"the service did not answer in time ({reason_of(error)})")
+        case anthropic.APIConnectionError():
+            return unreachable(error.__cause__ or error, httpx2, url=str(error.request.url))
+        case anthropic.APIResponseValidationError():
+            return ProtocolError(str(error), status=error.status_code)
+        case anthropic.APIError():
+            return error_from_status(None, {}, error.body or str(error))
+        case anthropic.CredentialsError():
+            return AuthenticationError(f"the client's credentials cannot be loaded: {error}")
+        case anthropic.AnthropicError():
+            return ProviderError(str(error))
+        case _:
+            return transport_error(error, httpx2, reading=reading)

@@ -1,0 +1,198 @@
+"""Messages as the Messages API wants them. Pure; nothing stored is changed.
+
+Each message becomes blocks; then the repairs of `repairs` make of them what the API accepts.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from simulacra.errors import ConfigurationError
+from simulacra.messages import (
+    Content,
+    MediaContent,
+    Message,
+    RawContent,
+    TextContent,
+    ThinkingContent,
+    ToolContent,
+    ToolResultContent,
+)
+from simulacra_anthropic.blocks import BLOCK_FIELDS
+from simulacra_anthropic.media import media_block, placeholder
+from simulacra_anthropic.repairs import Turn, repaired
+
+_CITATION = re.compile(r"(char|page|content_block|web_search_result|search_result)_location")
+
+
+def json_text(value: Any) -> str:
+    """A value as compact, strict JSON. The values of history hold nothing that JSON cannot write (TL-R5)."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def encode_history(messages: Sequence[Message], raw_kinds: frozenset[str]) -> list[Turn]:
+    """The messages to send.
+
+    Args:
+        messages: The history, the prompt last.
+        raw_kinds: Kinds of raw parts that the service understands.
+
+    Raises:
+        ConfigurationError: The prompt holds media that the API does not take.
+    """
+    _check_prompt(messages)
+
+    return repaired([_turn(message, raw_kinds) for message in messages])
+
+
+def container_of(messages: Sequence[Message], raw_kinds: frozenset[str]) -> str | None:
+    """The container that the last reply's code waits in for the results that come now."""
+    if len(messages) < 2 or not any(isinstance(block, ToolResultContent) for block in messages[-1].content):
+        return None
+
+    for block in messages[-2].content:
+        if isinstance(block, RawContent) and block.model_kind in raw_kinds:
+            fields = _raw_object(block)
+
+            if "type" not in fields and isinstance(fields.get("container"), dict):
+                return str(fields["container"].get("id"))
+
+    return None
+
+
+def _check_prompt(messages: Sequence[Message]) -> None:
+    for block in messages[-1].content if messages and messages[-1].role == "user" else ():
+        if isinstance(block, MediaContent) and isinstance(reason := media_block(block), str):
+            raise ConfigurationError(f"the prompt's {block.kind} cannot be sent: {reason}")
+
+
+def _turn(message: Message, raw_kinds: frozenset[str]) -> Turn:
+    blocks = message.content
+
+    if len(blocks) == 1 and type(blocks[0]) is TextContent and not blocks[0].extended:
+        return {"role": message.role, "content": blocks[0].text}
+
+    encode = _user_block if message.role == "user" else _assistant_block
+    own = frozenset() if message.role == "assistant" and _is_foreign(blocks, raw_kinds) else raw_kinds
+    encoded = [encode(block, own) for block in blocks]
+
+    return {"role": message.role, "content": [block for block in encoded if block is not None]}
+
+
+def _is_foreign(blocks: Iterable[Content], raw_kinds: frozenset[str]) -> bool:
+    """Whether another vendor wrote a reply: its raw parts say so, and its signatures are then no good here (W-PRV-3)."""
+    return any(isinstance(block, RawContent) and block.model_kind not in raw_kinds for block in blocks)
+
+
+def _user_block(block: Content, own: frozenset[str]) -> dict[str, Any] | None:
+    match block:
+        case TextContent():
+            return {"type": "text", "text": block.text}
+        case MediaContent():
+            return _media(block)
+        case ToolResultContent():
+            return _result(block)
+        case RawContent():
+            return _raw(block, own)
+        case _:
+            return None
+
+
+def _assistant_block(block: Content, own: frozenset[str]) -> dict[str, Any] | None:
+    """A block of a reply; media cannot stand there, thinking only with the signature it came with (AN-R4)."""
+    match block:
+        case TextContent():
+            return {"type": "text", "text": block.text, **_fields(block, own), **_citations(block)}
+        case ThinkingContent():
+            return _thinking(block, own)
+        case ToolContent():
+            call: dict[str, Any] = {"type": "tool_use", "id": block.tool_request_id, "name": block.tool}
+            call["input"] = copy.deepcopy(block.params)  # listeners may change a request, never what is stored
+            return {**call, **_fields(block, own)}
+        case RawContent():
+            return _raw(block, own)
+        case _:
+            return None
+
+
+def _thinking(block: ThinkingContent, own: frozenset[str]) -> dict[str, Any] | None:
+    extended = block.extended or {}
+
+    if not own:
+        return None
+
+    if block.redacted:
+        data = extended.get("data")
+        return {"type": "redacted_thinking", "data": data, **_fields(block, own)} if isinstance(data, str) else None
+
+    signature = extended.get("signature")
+
+    if not isinstance(signature, str) or not signature:
+        return None
+
+    return {"type": "thinking", "thinking": block.thought, "signature": signature, **_fields(block, own)}
+
+
+def _fields(block: TextContent | ThinkingContent | ToolContent, own: frozenset[str]) -> dict[str, Any]:
+    """What the API said of a block beyond the engine's words (`caller` of a call, for example)."""
+    fields = (block.extended or {}).get(BLOCK_FIELDS) if own else None
+
+    return copy.deepcopy(fields) if isinstance(fields, dict) else {}
+
+
+def _citations(block: TextContent) -> dict[str, Any]:
+    cited = (block.extended or {}).get("citations")
+    places = [copy.deepcopy(place) for place in cited if _is_citation(place)] if isinstance(cited, list) else []
+
+    return {"citations": places} if places else {}
+
+
+def _is_citation(place: Any) -> bool:
+    return isinstance(place, dict) and _CITATION.fullmatch(str(place.get("type"))) is not None
+
+
+def _result(block: ToolResultContent) -> dict[str, Any]:
+    result = block.result
+    said: list[dict[str, Any]] = [{"type": "text", "text": json_text(result.model_dump())}]
+    said += [
+        _media(part) if isinstance(part, MediaContent) else {"type": "text", "text": part.text}
+        for part in block.content
+    ]
+    said = [part for part in said if part["type"] != "text" or part["text"].strip()]
+    encoded: dict[str, Any] = {
+        "type": "tool_result",
+        "tool_use_id": block.tool_request_id,
+        "content": said[0]["text"] if len(said) == 1 else said,
+    }
+
+    return encoded if result.result else {**encoded, "is_error": True}
+
+
+def _media(media: MediaContent) -> dict[str, Any]:
+    block = media_block(media)
+
+    return placeholder(media, block) if isinstance(block, str) else block
+
+
+def _raw(block: RawContent, own: frozenset[str]) -> dict[str, Any] | None:
+    """The vendor's own block; foreign parts, and fields of a whole message, are no blocks."""
+    if block.model_kind not in own:
+        return None
+
+    value = _raw_object(block)
+
+    return value if "type" in value else None
+
+
+def _raw_object(block: RawContent) -> dict[str, Any]:
+    """The vendor's part; empty when the text cannot be read as one."""
+    try:
+        value = json.loads(block.data)
+    except (ValueError, RecursionError):
+        return {}
+
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,188 @@
+"""A Messages server on loopback: the real wire format, and faults on request."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from simulacra.messages import Usage
+from simulacra.testing.emulators.replies import EmulatedReply, EmulatedRequest, pieces_of
+from simulacra.testing.emulators.server import VendorEmulator
+
+_ERRORS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    504: "timeout_error",
+    529: "overloaded_error",
+}
+_SIGNATURE = base64.b64encode(b"signed by the emulator").decode()
+_CHARACTERS_PER_TOKEN = 4
+
+
+def message_stream(events: Iterable[Mapping[str, Any]]) -> list[bytes]:
+    """Events as the Messages API streams them.
+
+    Args:
+        events: JSON objects, each with its `type`.
+    """
+    return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events]
+
+
+class AnthropicEmulator(VendorEmulator):
+    """Anthropic's Messages API, its count of tokens included.
+
+    A block's start is written together with the block's first delta, so that events count as they do for other
+    vendors: first the opening of the message, then one a delta.
+
+    Example:
+        with AnthropicEmulator([EmulatedReply(text=["Hel", "lo"])]) as emulator:
+            provider = AnthropicProvider(AsyncAnthropic(base_url=emulator.base_url, api_key="k"), model="any")
+
+    Args:
+        script: The replies in order, or a function from a request to its reply.
+    """
+
+    prefix = ""
+    request_id_header = "request-id"
+
+    def side_reply(self, request: EmulatedRequest) -> EmulatedReply | None:
+        """A count of tokens: roughly, but the longer a request the more."""
+        if not request.path.partition("?")[0].endswith("/count_tokens"):
+            return None
+
+        return EmulatedReply(body={"input_tokens": -(-len(request.content) // _CHARACTERS_PER_TOKEN)})
+
+    def render_events(self, reply: EmulatedReply, request: EmulatedRequest) -> list[bytes]:
+        opening = {**self._message(request), "stop_reason": None, "content": [], **_counted(reply.usage, opening=True)}
+        writes: list[list[dict[str, Any]]] = [[{"type": "message_start", "message": opening}, {"type": "ping"}]]
+        ended: list[dict[str, Any]] = []
+
+        for index, block in enumerate(self._blocks(reply)):
+            pending = [*ended, {"type": "content_block_start", "index": index, "content_block": _opened(block)}]
+
+            for delta in _deltas(block, reply):
+                writes.append([*pending, {"type": "content_block_delta", "index": index, "delta": delta}])
+                pending = []
+
+            ended = [*pending, {"type": "content_block_stop", "index": index}]
+
+        if reply.finish is not None:
+            delta = {"type": "message_delta", "delta": self._ending(reply), **_counted(reply.usage)}
+            writes.append([*ended, delta])
+        elif ended:
+            writes.append(ended)
+
+        if reply.closed:
+            writes.append([{"type": "message_stop"}])
+
+        return [b"".join(message_stream(events)) for events in writes]
+
+    def render_whole(self, reply: EmulatedReply, request: EmulatedRequest) -> Any:
+        content = [{key: value for key, value in block.items() if key != "place"} for block in self._blocks(reply)]
+
+        return {**self._message(request), "content": content, **self._ending(reply), **_counted(reply.usage)}
+
+    def render_error(self, status: int, error: dict[str, Any]) -> Any:
+        usual = _ERRORS.get(status, "api_error" if status >= 500 else "invalid_request_error")
+        code = error.get("code")
+        described: dict[str, Any] = {"type": usual, "message": error.get("message", "")}
+
+        if code == "insufficient_quota":
+            described["type"] = "billing_error"
+        elif code:
+            described["details"] = {"error_code": code}
+
+        return {"type": "error", "error": described, "request_id": f"req_{len(self.requests)}"}
+
+    def render_error_event(self, error: dict[str, Any]) -> bytes:
+        return message_stream([{"type": "error", "error": error}])[0]
+
+    def _message(self, request: EmulatedRequest) -> dict[str, Any]:
+        return {
+            "id": f"msg_{len(self.requests)}",
+            "type": "message",
+            "role": "assistant",
+            "model": request.body.get("model"),
+            "stop_sequence": None,
+        }
+
+    def _blocks(self, reply: EmulatedReply) -> Iterator[dict[str, Any]]:
+        """The blocks of a reply, whole; a call also has its place among the calls."""
+        if reply.thinking:
+            yield {"type": "thinking", "thinking": "".join(pieces_of(reply.thinking)), "signature": _SIGNATURE}
+
+        if reply.text or reply.refusal:
+            yield {"type": "text", "text": "".join([*pieces_of(reply.text), *pieces_of(reply.refusal)])}
+
+        for place, call in enumerate(reply.calls):
+            given = call.id
+            call_id = f"toolu_{len(self.requests)}_{place}" if given is None else given
+            arguments = call.arguments if isinstance(call.arguments, Mapping) else _read("".join(call.fragments))
+            yield {"type": "tool_use", "id": call_id, "name": call.tool, "input": arguments, "place": place}
+
+    @staticmethod
+    def _ending(reply: EmulatedReply) -> dict[str, Any]:
+        usual = "refusal" if reply.refusal else "tool_use" if reply.calls else "end_turn"
+
+        return {"stop_reason": usual if reply.finish == "" else reply.finish, "stop_sequence": None}
+
+
+def _opened(block: dict[str, Any]) -> dict[str, Any]:
+    """A block as it opens: what streams is still empty."""
+    match block["type"]:
+        case "text":
+            return {"type": "text", "text": ""}
+        case "thinking":
+            return {"type": "thinking", "thinking": "", "signature": ""}
+        case _:
+            return {"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}}
+
+
+def _deltas(block: dict[str, Any], reply: EmulatedReply) -> Iterator[dict[str, Any]]:
+    match block["type"]:
+        case "text":
+            for piece in (*pieces_of(reply.text), *pieces_of(reply.refusal)):
+                yield {"type": "text_delta", "text": piece}
+        case "thinking":
+            for piece in pieces_of(reply.thinking):
+                yield {"type": "thinking_delta", "thinking": piece}
+
+            yield {"type": "signature_delta", "signature": block["signature"]}
+        case _:
+            for fragment in ("", *reply.calls[block["place"]].fragments):
+                yield {"type": "input_json_delta", "partial_json": fragment}
+
+
+def _counted(usage: Usage | None, *, opening: bool = False) -> dict[str, Any]:
+    """Usage as the API counts: what was read from the cache, and written to it, is not in `input_tokens`."""
+    if usage is None:
+        return {}
+
+    read, created = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
+    counted: dict[str, Any] = {
+        "input_tokens": (usage.input_tokens or 0) - read - created,
+        "cache_creation_input_tokens": created,
+        "cache_read_input_tokens": read,
+        "output_tokens": 1 if opening else usage.output_tokens or 0,
+    }
+
+    if usage.reasoning_tokens is not None and not opening:
+        counted["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
+
+    return {"usage": counted}
+
+
+def _read(text: str) -> Any:
+    """Arguments as a message that is not streamed shows them; what is no JSON it cannot show."""
+    try:
+        return json.loads(text or "{}")
+    except ValueError:
+        return {}
