@@ -12,11 +12,11 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from types import TracebackType
 from typing import Protocol
 
 import anyio
-import anyio.lowlevel
 from anyio import CancelScope
 
 
@@ -47,12 +47,12 @@ class Clock:
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
         """Run `callback` on the current event loop after `seconds`, unless the timer is cancelled."""
-        loop = anyio.lowlevel.current_token().native_token
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return _TrioTimer(seconds, callback)
 
-        if isinstance(loop, asyncio.AbstractEventLoop):
-            return loop.call_later(seconds, callback)
-
-        return _TrioTimer(seconds, callback)
+        return loop.call_later(seconds, callback)
 
     def new_id(self) -> str:
         """A UUID7: unique, and ordered by the time it was made, also within one millisecond (RFC 9562, method 1)."""
@@ -109,19 +109,38 @@ def use_clock(replacement: Clock) -> Iterator[Clock]:
         _current = previous
 
 
-@contextmanager
-def time_limit(seconds: float | None, *, shield: bool = False) -> Iterator[CancelScope]:
+def time_limit(seconds: float | None, *, shield: bool = False) -> TimeLimit:
     """Cancel what runs inside after `seconds`; look at `scope.cancelled_caught` afterwards.
 
     Args:
         seconds: The limit; `None` sets none.
         shield: Keep cancellation from outside away from what runs inside.
     """
-    with CancelScope(shield=shield) as scope:
-        timer = None if seconds is None else clock().call_later(seconds, scope.cancel)
+    return TimeLimit(seconds, shield=shield)
 
-        try:
-            yield scope
-        finally:
-            if timer is not None:
-                timer.cancel()
+
+class TimeLimit(AbstractContextManager[CancelScope, bool | None]):
+    """What `time_limit` gives. No generator: that would cost as much again, several times per turn."""
+
+    __slots__ = ("_scope", "_seconds", "_timer")
+
+    def __init__(self, seconds: float | None, *, shield: bool) -> None:
+        self._seconds = seconds
+        self._scope = CancelScope(shield=shield)
+        self._timer: Timer | None = None
+
+    def __enter__(self) -> CancelScope:
+        scope = self._scope.__enter__()
+
+        if self._seconds is not None:
+            self._timer = clock().call_later(self._seconds, scope.cancel)
+
+        return scope
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+        return self._scope.__exit__(kind, error, trace)

@@ -11,7 +11,16 @@ from pydantic import ValidationError
 
 from simulacra.clock import clock
 from simulacra.errors import ConfigurationError
-from simulacra.messages import AssistantMessage, Content, Message, TextContent, UnknownContent, UserContent, UserMessage
+from simulacra.messages import (
+    AssistantMessage,
+    Content,
+    Message,
+    TextContent,
+    ToolResultContent,
+    UnknownContent,
+    UserContent,
+    UserMessage,
+)
 
 TextOrContents: TypeAlias = str | UserContent | UserMessage | Sequence[UserContent]
 C = TypeVar("C", bound=Content)
@@ -59,6 +68,13 @@ def identified(message: Message) -> Message:
 def admitted(message: UserMessage) -> UserMessage:
     """`identified`, for an input."""
     return cast(UserMessage, identified(message))
+
+
+def answering(results: Sequence[ToolResultContent]) -> UserMessage:
+    """The message of tool results. They are the engine's own; only what tools put beside them is copied."""
+    own = tuple(copy.deepcopy(result) if result.content else result for result in results)
+
+    return UserMessage(own, id=clock().new_id(), timestamp=clock().now_ms())
 
 
 def merged(messages: Sequence[UserMessage]) -> UserMessage:

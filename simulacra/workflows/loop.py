@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from simulacra.dialog.inputs import admitted, input_of
+from simulacra.dialog.inputs import admitted, answering, input_of
 from simulacra.dialog.run import Run
 from simulacra.emitter import Event
 from simulacra.events import HistoryChange
@@ -172,7 +172,7 @@ class ToolLoop:
         try:
             await round_.stop()
         finally:  # asyncio can cancel what is shielded, too
-            self._answer = admitted(UserMessage(round_.results()))
+            self._answer = answering(round_.results())
             entered = self._core.journal.record(_committed(self._answer, turn.request_id, slot=turn.slot))
 
         await self._run.emit(self._history_change(entered, turn.request_id))

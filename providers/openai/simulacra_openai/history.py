@@ -31,11 +31,13 @@ from simulacra_openai.tool_calls import CALL_EXTRAS
 
 MAX_ID = 40
 """Longest id of a tool call that chat completions accept (OA-R5)."""
+# Made once: `json.dumps` makes a new one for each call and result of each request.
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def json_text(value: Any) -> str:
     """A value as compact, strict JSON. The values of history hold nothing that JSON cannot write (TL-R5)."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
 
 
 def wire_id(call_id: str, occurrence: int = 0) -> str:
