@@ -45,10 +45,14 @@ def choose_model(name: str | None) -> Choice:
 
     for found in plugins:
         if found.default_model and not found.keys:
-            hints = [f"{key} is set: for that service, --model {other.kind}:NAME" for other, key in keyed]
-            why = "; ".join(hints) or "No key is set; for other models: simulacra providers"
-            answering = f"{found.kind}:{found.default_model} answers, on this machine."
-            return Choice(registry.resolve(found.kind), f"{answering} {why}")
+            answering = f"{found.kind}:{found.default_model} answers, on this machine"
+            others = ", ".join(f"{key} is set: --model {other.kind}:NAME" for other, key in keyed)
+            reason = (
+                f"No --model given: {answering} ({others})"
+                if others
+                else (f"No key is set: {answering} (see: simulacra providers)")
+            )
+            return Choice(registry.resolve(found.kind), reason)
 
     raise ConfigurationError(
         "no model to talk to: install the local one with: pip install 'simulacra[local]', or set a key (see: "

@@ -75,7 +75,7 @@ def test_without_key_and_flag_the_keyless_model_answers_and_one_line_says_so(run
 
     assert result.stdout == "ok\n"
     assert result.stderr.count("\n") == 1
-    assert "scripted:demo answers, on this machine. No key is set" in result.stderr
+    assert "No key is set: scripted:demo answers, on this machine" in result.stderr
 
 
 def test_a_key_that_is_set_chooses_its_model(runner, install, monkeypatch):
@@ -106,7 +106,9 @@ def test_a_key_without_a_default_model_is_mentioned(runner, install, monkeypatch
     result = runner.invoke(app, ["chat", "x"])
 
     assert result.stdout == "from here\n"
-    assert "ALPHA_KEY is set: for that service, --model alpha:NAME" in result.stderr
+    assert (
+        "No --model given: free:small answers, on this machine (ALPHA_KEY is set: --model alpha:NAME)" in result.stderr
+    )
 
 
 def test_no_model_at_all_says_how_to_get_one(runner, install):
