@@ -115,7 +115,7 @@ def with_server_pairs(turns: Sequence[Turn]) -> list[Turn]:
     its code asked for).
     """
     places = [(index, block) for index, turn in enumerate(turns) for block in blocks_of(turn) if _is_server(block)]
-    called = {block["id"]: index for index, block in places if "id" in block}
+    called = {block["id"]: index for index, block in places if isinstance(block.get("input"), dict)}
     answered = {block["tool_use_id"] for _, block in places if "tool_use_id" in block}
     last = max((index for index, turn in enumerate(turns) if turn["role"] == "assistant"), default=-1)
     waits = all(block["type"] == "tool_result" for turn in turns[last + 1 :] for block in blocks_of(turn))
@@ -127,9 +127,9 @@ def with_server_pairs(turns: Sequence[Turn]) -> list[Turn]:
         if "tool_use_id" in block:
             return block["tool_use_id"] in called
 
-        return isinstance(block.get("input"), dict) and (
-            block["id"] in answered or (waits and called[block["id"]] == last)
-        )
+        call = block["id"]
+
+        return call in called and (call in answered or (waits and called[call] == last))
 
     return [
         turn if type(turn["content"]) is str else {**turn, "content": [one for one in turn["content"] if stands(one)]}
