@@ -110,24 +110,22 @@ class Conversation(ConversationAttributes, Observable):
             ProviderError: The request failed; history is as before it.
         """
         message = input_of(text_or_contents)
-        run = await admit(
-            self.core, message, self.options.updated(**options), streaming=False, driver=self._loop_driver()
-        )
+        run = await admit(self.core, message, options, streaming=False, driver=self._loop_driver)
 
         return await _respond(run)
 
     async def send_message(self, contents: TextOrContents, **options: Any) -> Response:
         """Send, and wait for exactly one reply; tool calls in it are the caller's to answer. As `prompt` otherwise."""
-        run = await admit(self.core, input_of(contents), self.options.updated(**options), streaming=False)
+        run = await admit(self.core, input_of(contents), options, streaming=False)
 
         return await _respond(run)
 
     def stream(self, text_or_contents: TextOrContents, **options: Any) -> TurnStream:
         """As `prompt`, event by event: `async with conversation.stream("...") as stream`."""
         message = input_of(text_or_contents)
-        merged = self.options.updated(**options)
+        self.options.updated(**options)  # what is wrong is refused here and now
 
-        return TurnStream(lambda: admit(self.core, message, merged, streaming=True, driver=self._loop_driver()))
+        return TurnStream(lambda: admit(self.core, message, options, streaming=True, driver=self._loop_driver))
 
     def prompt_sync(self, text_or_contents: TextOrContents, **options: Any) -> Response:
         """`prompt` for plain scripts. Ctrl-C cancels, keeps what was delivered, and is raised again.
@@ -187,10 +185,9 @@ class Conversation(ConversationAttributes, Observable):
             return None
 
         message = input_of(text_or_contents)
-        merged = self.options.updated(**options)
 
         return await _respond(
-            await admit(self.core, message, merged, streaming=False, driver=self._loop_driver(), first=True)
+            await admit(self.core, message, options, streaming=False, driver=self._loop_driver, first=True)
         )
 
     def clear_queue(self) -> int:

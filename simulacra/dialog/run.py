@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
-from typing import Protocol
+from typing import Any, Protocol
 
 import anyio
 import anyio.from_thread
@@ -39,17 +39,17 @@ class Run:
     Args:
         core: The conversation's parts.
         grant: The floor.
-        options: Options of every request of this run.
+        changes: What the options of this run's requests have different from the conversation's.
         streaming: Whether a consumer takes the events; if not, nothing is kept for one.
         driver: Conducts the tool loop; `None` for a single exchange.
     """
 
     def __init__(
-        self, core: Core, grant: Grant, options: RequestOptions, *, streaming: bool, driver: Driver | None = None
+        self, core: Core, grant: Grant, changes: Mapping[str, Any], *, streaming: bool, driver: Driver | None = None
     ) -> None:
         self.core = core
         self.grant = grant
-        self.options = options
+        self._changes = changes
         self.streaming = streaming
         self.driver = driver
         self.source = CancellationTokenSource()
@@ -68,6 +68,11 @@ class Run:
 
         if grant.is_cancelled:
             self.source.cancel()
+
+    @property
+    def options(self) -> RequestOptions:
+        """Options of a request made now."""
+        return _options_with(self._changes, self.core)
 
     @property
     def is_driven(self) -> bool:
@@ -192,10 +197,10 @@ class Run:
 async def admit(
     core: Core,
     message: UserMessage,
-    options: RequestOptions,
+    changes: Mapping[str, Any],
     *,
     streaming: bool,
-    driver: Driver | None = None,
+    driver: Callable[[], Driver | None] = lambda: None,
     first: bool = False,
 ) -> Run | Response:
     """Take the floor, or wait for it as `when_busy` says.
@@ -203,9 +208,9 @@ async def admit(
     Args:
         core: The conversation's parts.
         message: What is to be sent.
-        options: Options of every request of the run.
+        changes: What the options of the run's requests have different from the conversation's.
         streaming: Whether a consumer will take the events.
-        driver: Conducts the tool loop; `None` for a single exchange.
+        driver: Asked, when the run begins, for what conducts the tool loop.
         first: Go before everything that waits, whatever `when_busy` says.
 
     Returns:
@@ -213,7 +218,7 @@ async def admit(
 
     Raises:
         InvalidStateError: The conversation is disposed, or busy and set to reject.
-        ConfigurationError: The message's id is in use already, or no such tool can be chosen.
+        ConfigurationError: The message's id is in use already, an option is wrong, or no such tool can be chosen.
     """
     if core.is_closing:
         raise InvalidStateError("prompt", state="disposed", allowed=("idle",), remedy="Create a new Conversation")
@@ -221,10 +226,10 @@ async def admit(
     if message.id is not None and core.is_known(message.id):
         raise ConfigurationError(f"message id {message.id!r} is in use already: leave the id out to get a new one")
 
-    check_tool_choice(core.settings, options)
+    check_tool_choice(core.settings, _options_with(changes, core))
 
     if not core.floor.is_taken:
-        return Run(core, core.floor.take(message), options, streaming=streaming, driver=driver)
+        return Run(core, core.floor.take(message), changes, streaming=streaming, driver=driver())
 
     if core.floor.when_busy == "reject" and not first:
         core.require_free("prompt")
@@ -250,4 +255,10 @@ async def admit(
         core.floor.withdraw(waiting, "disposed")
         return Response(message=None, stop_reason="cancelled", stop_details="disposed")
 
-    return Run(core, grant, options, streaming=streaming, driver=driver)
+    return Run(core, grant, changes, streaming=streaming, driver=driver())
+
+
+def _options_with(changes: Mapping[str, Any], core: Core) -> RequestOptions:
+    options = core.settings.options
+
+    return options.updated(**changes) if changes else options

@@ -17,7 +17,6 @@ from simulacra.emitter import Emitter, Event, Observable
 from simulacra.errors import InvalidStateError
 from simulacra.events import Dispose
 from simulacra.messages import Response, UserMessage
-from simulacra.provider import RequestOptions
 from simulacra.workflows.events import (
     MANAGER_EVENTS,
     ForwardedWorkflowEvent,
@@ -112,10 +111,9 @@ class WorkflowManager(Observable):
         """
         self._require_alive("run")
         message = input_of(text_or_contents)
-        merged = self.conversation.options.updated(**options)
 
         if key is None:
-            return await self._send(_Conductor(self), message, merged)
+            return await self._send(_Conductor(self), message, options)
 
         while key in self._underway:
             await self._underway[key].wait()
@@ -127,7 +125,7 @@ class WorkflowManager(Observable):
         conductor = _Conductor(self)
 
         try:
-            self._results[key] = await self._send(conductor, message, merged)
+            self._results[key] = await self._send(conductor, message, options)
 
             return self._results[key]
         finally:
@@ -159,9 +157,8 @@ class WorkflowManager(Observable):
             )
 
         conductor = _Conductor(self, resumed=last)
-        merged = self.conversation.options.updated(**options)
 
-        return await self._send(conductor, UserMessage(last.content), merged)
+        return await self._send(conductor, UserMessage(last.content), options)
 
     def queue_message(self, text_or_contents: TextOrContents) -> None:
         """Send this at the next normal stop of the current workflow, or of the next one.
@@ -219,6 +216,9 @@ class WorkflowManager(Observable):
         self.is_closing = True
         core = self.conversation.core
 
+        if core.driver is self:  # prompts that wait go on without it
+            core.driver = None
+
         if self.current_workflow is not None and core.run is not None:
             run = core.run
             run.cancel()
@@ -228,9 +228,6 @@ class WorkflowManager(Observable):
         await self._move_to("disposed")
         self._emitter.close()
         self._unsubscribe()
-
-        if core.driver is self:
-            core.driver = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -250,13 +247,15 @@ class WorkflowManager(Observable):
     ) -> None:
         run_sync(self.aclose())
 
-    async def _send(self, conductor: _Conductor, message: UserMessage, options: RequestOptions) -> WorkflowResult:
+    async def _send(self, conductor: _Conductor, message: UserMessage, options: Mapping[str, Any]) -> WorkflowResult:
         core = self.conversation.core
 
         if core.run is not None and core.run.is_cancelled and core.floor.when_busy == "reject":
             await core.run.wait_settled()  # what was cancelled is about to end (W-MGR-4)
 
-        return await conclude(conductor.workflow, admit(core, message, options, streaming=False, driver=conductor))
+        admitted = admit(core, message, options, streaming=False, driver=lambda: conductor)
+
+        return await conclude(conductor.workflow, admitted)
 
     async def _conversation_disposed(self, _: Dispose) -> None:
         await self.aclose()

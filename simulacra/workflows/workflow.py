@@ -109,9 +109,8 @@ class Workflow(Observable):
             )
 
         message = input_of(text_or_contents)
-        merged = self.conversation.options.updated(**options)
 
-        return await conclude(self, admit(core, message, merged, streaming=False, driver=self))
+        return await conclude(self, admit(core, message, options, streaming=False, driver=lambda: self))
 
     async def drive(self, run: Run) -> AsyncGenerator[Event, None]:
         """Conduct the loop on a run; the conversation calls this."""

@@ -10,7 +10,7 @@ from simulacra.conversation import Conversation
 from simulacra.errors import AuthenticationError, ConfigurationError, InvalidStateError
 from simulacra.events import ContentUpdate, InputDropped, InputQueued, InputSent
 from simulacra.messages import TextContent, UserMessage
-from simulacra.testing import delay, fault_after, reply, stall
+from simulacra.testing import calls, delay, fault_after, reply, stall
 from simulacra.tools import tool
 from simulacra.workflows import WorkflowManager
 
@@ -236,3 +236,22 @@ async def test_an_id_in_use_is_refused(ask, fake_clock):
         await conversation.prompt(same)
 
     assert [message.id for message in conversation.messages if message.role == "user"] == ["mine", "other"]
+
+
+async def test_conv_29_settings_of_an_input_that_waited_are_those_of_when_its_turn_starts(ask, fake_clock):
+    @tool
+    async def add(a: int, b: int) -> int:
+        """Add."""
+        return a + b
+
+    conversation = talk(SPOKEN, calls(("add", {"a": 1, "b": 2})), "3", when_busy="queue")
+    await ask(lambda: conversation.prompt("U1"))
+    second = await ask(lambda: conversation.prompt("U2", top_k=4))
+    conversation.options = conversation.options.updated(max_tokens=7)
+    conversation.toolkit = [add]
+    await fake_clock.advance(1)
+    options = conversation.provider.requests[1].options
+
+    assert second.outcome.text == "3"
+    assert (options.max_tokens, options.extra) == (7, {"top_k": 4})
+    assert sketch(conversation.messages)[2:] == ["U U2", "A <add>", "U =add", "A 3"]
