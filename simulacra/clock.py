@@ -10,7 +10,6 @@ import asyncio
 import os
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from types import TracebackType
@@ -18,6 +17,9 @@ from typing import Protocol
 
 import anyio
 from anyio import CancelScope
+
+# The variant is two fixed bits before two random ones: of a random digit's sixteen values four remain.
+_VARIANTS = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
 
 
 class Timer(Protocol):
@@ -60,10 +62,12 @@ class Clock:
             self._last_id = max((self.now_ms() << 12), self._last_id + 1)
             stamp = self._last_id
 
-        random = int.from_bytes(os.urandom(8), "big") >> 2
-        value = (stamp >> 12) << 80 | 0x7 << 76 | (stamp & 0xFFF) << 64 | 0b10 << 62 | random
+        time_part, random_part = f"{stamp >> 12:012x}", os.urandom(8).hex()
+        variant = _VARIANTS[random_part[0]]
 
-        return str(uuid.UUID(int=value & (1 << 128) - 1))
+        return (
+            f"{time_part[-12:-4]}-{time_part[-4:]}-7{stamp & 0xFFF:03x}-{variant}{random_part[1:4]}-{random_part[4:]}"
+        )
 
 
 class _TrioTimer:

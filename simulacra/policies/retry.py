@@ -135,7 +135,7 @@ class RetryPolicy(Policy):
         run = _Run(self, cancellation_token)
 
         try:
-            value: Any = await run.retrying()(attempt, cancellation_token, fn, *args)
+            value: Any = await run.make(lambda: attempt(cancellation_token, fn, *args))
         except OperationCancelledError:
             raise
         except Exception as error:  # noqa: BLE001 -- a failure is a result; the turn raises it
@@ -165,7 +165,24 @@ class _Run:
         self._last_backoff_ms: float | None = None
         self._last_error = ""
 
-    def retrying(self) -> AsyncRetrying:
+    async def make(self, make_attempt: Callable[[], Awaitable[Any]]) -> Any:
+        """Attempts until one works or no other may follow. One that works at once pays nothing for what might come."""
+        self._attempts = 1
+
+        try:
+            return await make_attempt()
+        except Exception as error:  # noqa: BLE001 -- tenacity decides, as if it had made this attempt itself
+            failures = [error]
+
+        async def next_attempt() -> Any:
+            if failures:
+                raise failures.pop()
+
+            return await make_attempt()
+
+        return await self._retrying()(next_attempt)
+
+    def _retrying(self) -> AsyncRetrying:
         from tenacity.asyncio import AsyncRetrying  # noqa: PLC0415 -- `import simulacra` is to stay cheap
 
         return AsyncRetrying(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import math
@@ -12,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import anyio
-import sniffio
 from anyio import CancelScope, CapacityLimiter, to_thread
 
 from simulacra.cancellation import CancellationToken, CancellationTokenSource
@@ -233,12 +233,10 @@ class _Handover:
 
 def _native_cancellations() -> int:
     """How often asyncio was asked to cancel this task; trio has nothing beside scopes."""
-    if sniffio.current_async_library() != "asyncio":
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:
         return 0
-
-    import asyncio  # noqa: PLC0415 -- only one of the two loops is in use
-
-    task = asyncio.current_task()
 
     return 0 if task is None else task.cancelling()
 

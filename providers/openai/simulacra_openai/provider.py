@@ -103,7 +103,7 @@ class OpenAIProvider(ModelProvider):
         observer = request.observer
         params = await observer.before_request(await self.prepare(request))
         response = await self._send(params)
-        decoder = ChatDecoder(self.preset, dict(response.headers))
+        decoder = ChatDecoder(self.preset, response.headers)
         is_whole = "json" in response.headers.get("content-type", "")
         chunks = _whole_reply(response, observer) if is_whole else _streamed_reply(response, observer)
 
