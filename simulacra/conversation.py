@@ -8,8 +8,6 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self
 
-import anyio
-
 from simulacra.blocking import refuse_inside_loop, run_sync
 from simulacra.checkpoints import CheckpointConfig, DefaultSummarizationStrategy, SummarizationStrategy
 from simulacra.dialog.attributes import ConversationAttributes, provider_of, require_choice, require_kind
@@ -287,32 +285,39 @@ class Conversation(ConversationAttributes, Observable):
         core.cancel()
 
         try:
-            with anyio.CancelScope(shield=True):  # each of these is bounded
-                if core.run is not None:
-                    await core.run.wait_settled()
-
-                for child in tuple(self._children):
-                    await child.aclose()
-
-                await core.background.aclose()
-
-            await core.emitter.emit(Dispose(conversation=self))
-        finally:
+            await self._settle()
+        finally:  # also when a listener is slow, and the caller does not wait for it
             await self._end()
 
-    async def _end(self) -> None:
-        """The last change of state; nothing is heard of this conversation afterwards."""
+    async def _settle(self) -> None:
+        """What works for this conversation ends: its response, its children, its background work."""
         core = self.core
-        previous = core.move_to("disposed")
-        assert previous is not None
+
+        if core.run is not None:
+            await core.run.wait_settled()
 
         try:
-            await core.emitter.emit(StateChange(conversation=self, previous=previous, current="disposed"))
+            await _close_all(tuple(self._children))
         finally:
-            core.emitter.close()
+            await core.background.aclose()
 
-            if self._parent is not None:
-                self._parent._children.remove(self)  # noqa: SLF001 -- a child takes itself off its parent
+    async def _end(self) -> None:
+        """The last events; nothing is heard of this conversation afterwards."""
+        core = self.core
+
+        try:
+            await core.emitter.emit(Dispose(conversation=self))
+        finally:
+            previous = core.move_to("disposed")
+            assert previous is not None
+
+            try:
+                await core.emitter.emit(StateChange(conversation=self, previous=previous, current="disposed"))
+            finally:
+                core.emitter.close()
+
+                if self._parent is not None:
+                    self._parent._children.remove(self)  # noqa: SLF001 -- a child takes itself off its parent
 
     async def __aenter__(self) -> Self:
         return self
@@ -354,6 +359,20 @@ async def _respond(admitted: Run | Response) -> Response:
     assert admitted.response is not None
 
     return admitted.response
+
+
+async def _close_all(children: Sequence[Conversation]) -> None:
+    """Close each of them, whatever interrupts the waiting for one."""
+    interruption: BaseException | None = None
+
+    for child in children:
+        try:
+            await child.aclose()
+        except BaseException as error:  # noqa: BLE001 -- raised when all are closed
+            interruption = error
+
+    if interruption is not None:
+        raise interruption
 
 
 def _default_transformer() -> ContextTransformer:

@@ -6,8 +6,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import Self
 
-import anyio
-
 from simulacra.dialog.run import Run
 from simulacra.emitter import Event
 from simulacra.errors import InvalidStateError
@@ -55,9 +53,7 @@ class TurnStream:
     ) -> None:
         if not self._is_finished and self._run is not None:
             self._run.cancel()
-
-            with anyio.CancelScope(shield=True):
-                await self._drain()
+            await self._drain()
 
     def __aiter__(self) -> AsyncIterator[Event]:
         return self

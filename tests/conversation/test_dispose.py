@@ -114,6 +114,27 @@ async def test_conv_21_a_slow_listener_cannot_keep_a_cancelled_task(ask):
     assert heard.names == ["dispose", "idle>disposed"]
 
 
+async def test_conv_27_a_slow_listener_of_a_child_cannot_keep_a_cancelled_task(ask):
+    parent = talk()
+    children = [parent.spawn_child() for _ in range(3)]
+
+    async def stick(event):
+        await anyio.sleep_forever()
+
+    for child in children:
+        child.on(Dispose, stick)
+
+    heard = Heard(parent)
+    call = await ask(parent.aclose)
+    assert not call.is_over
+    call.scope.cancel()
+    await ask(anyio.lowlevel.checkpoint)
+
+    assert call.is_over
+    assert {each.state for each in (parent, *children)} == {"disposed"}
+    assert heard.names[-2:] == ["dispose", "idle>disposed"]
+
+
 async def test_conv_21_a_listener_may_dispose():
     conversation = talk(reply(chunks=["Hel", "lo"]))
     heard = Heard(conversation)

@@ -332,3 +332,27 @@ async def test_one_stream_can_be_taken_in_several_tasks_in_turn(fake_clock):
         await stream.response()
 
     assert taken == ["a", "b", "c"]
+
+
+async def test_a_listener_that_never_returns_holds_nobody_who_is_cancelled(ask):
+    conversation = talk(reply(chunks=["a", "b"]))
+
+    async def stick(event):
+        if event.current == "idle":
+            await anyio.sleep_forever()
+
+    conversation.on("state_change", stick)
+
+    async def leave():
+        async with conversation.stream("hi") as stream:
+            async for _ in stream.text_deltas():
+                break
+
+    call = await ask(leave)
+    assert conversation.state == "idle"
+    assert not call.is_over
+    call.scope.cancel()
+    await ask(anyio.lowlevel.checkpoint)
+
+    assert call.is_over
+    assert not conversation.is_busy
