@@ -1,7 +1,8 @@
 """Bytes of an event stream in, JSON events out, wherever the network cut them.
 
 Only CR, LF and CRLF end a line (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream);
-every other character, U+2028 included, is content. The usual event, one `data:` line ended by LF, takes a short path.
+every other character, U+2028 included, is content. The usual event, one `data:` line ended by LF, perhaps with its name
+in a line before, takes a short path.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class EventSplitter:
         if self._after_cr or b"\r" in data:
             data = self._plain_line_ends(data)
 
-        if self._begun and not self._rest and _is_one_event(data):
-            return [("", data[6:-2])]
+        if self._begun and not self._rest and data.endswith(b"\n\n") and (usual := _usual_event(data[:-2])):
+            return [usual]
 
         if self._rest:
             self._rest.append(data)
@@ -61,9 +62,9 @@ class EventSplitter:
         events: list[ServerEvent] = []
 
         for block in blocks:
-            if block.startswith(b"data: ") and b"\n" not in block:
-                events.append(("", block[6:]))
-            elif (event := _read_block(block)) is not None:
+            event = _usual_event(block) or _read_block(block)
+
+            if event is not None:
                 events.append(event)
 
         return events
@@ -88,9 +89,18 @@ class EventSplitter:
         return data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
-def _is_one_event(data: bytes) -> bool:
-    """Whether these are one `data:` line and the empty one after it: a service writes each event in one piece."""
-    return data.startswith(b"data: ") and data.find(b"\n") == len(data) - 2 and data.endswith(b"\n")
+def _usual_event(block: bytes) -> ServerEvent | None:
+    """The event that one `data:` line makes, or an `event:` line and one `data:` line; `None` for any other block."""
+    name, start = "", 6
+
+    if block.startswith(b"event: "):
+        end = block.find(b"\n")
+        name, start = block[7:end].decode("utf-8", "replace"), end + 7
+
+    if not block.startswith(b"data: ", start - 6) or block.find(b"\n", start) >= 0:
+        return None
+
+    return name, block[start:]
 
 
 def _read_block(block: bytes) -> ServerEvent | None:

@@ -25,7 +25,7 @@ def repaired(turns: Iterable[Turn]) -> list[Turn]:
 
     if any(type(turn["content"]) is list for turn in kept):
         kept = merged(filled(paired(kept)))
-        kept = merged(filled(with_server_pairs(kept)))
+        kept = kept if (served := with_server_pairs(kept)) is kept else merged(filled(served))
         kept = [compact(turn) for turn in merged(results_behind_calls(kept))]
 
     return prefill_without_trailing_space(led_by_user(kept))
@@ -108,13 +108,17 @@ def wire_id(call_id: str, occurrence: int = 0) -> str:
     return f"toolu_{digest[:32]}"
 
 
-def with_server_pairs(turns: Sequence[Turn]) -> list[Turn]:
+def with_server_pairs(turns: list[Turn]) -> list[Turn]:
     """Server-tool calls with a result further on, and results with a call before them; the rest is left out.
 
     A call of the last reply may still wait for its result: the service goes on with it (`pause_turn`, results that
     its code asked for).
     """
     places = [(index, block) for index, turn in enumerate(turns) for block in blocks_of(turn) if _is_server(block)]
+
+    if not places:
+        return turns
+
     called = {block["id"]: index for index, block in places if isinstance(block.get("input"), dict)}
     answered = {block["tool_use_id"] for _, block in places if "tool_use_id" in block}
     last = max((index for index, turn in enumerate(turns) if turn["role"] == "assistant"), default=-1)
