@@ -125,10 +125,13 @@ class Asked:
         group.start_soon(self._run, work, args)
 
     async def _run(self, work, args):
-        with self.scope:
-            self.outcome = await work(*args)
-
-        self.ended.set()
+        try:
+            with self.scope:
+                self.outcome = await work(*args)
+        except Exception as error:  # a crash of the group would end the runner of the test with it
+            self.outcome = error
+        finally:
+            self.ended.set()
 
 
 class Lock:
