@@ -28,6 +28,15 @@ from simulacra_anthropic.repairs import Turn, repaired
 
 _CITATION = re.compile(r"(char|page|content_block|web_search_result|search_result)_location")
 
+_NAMED_BY = {
+    "text": "text",
+    "tool_use": "id",
+    "tool_result": "tool_use_id",
+    "server_tool_use": "id",
+    "mcp_tool_use": "id",
+}
+"""The field without which a block of this type is none."""
+
 
 def json_text(value: Any) -> str:
     """A value as compact, strict JSON. The values of history hold nothing that JSON cannot write (TL-R5)."""
@@ -184,8 +193,12 @@ def _raw(block: RawContent, own: frozenset[str]) -> dict[str, Any] | None:
         return None
 
     value = _raw_object(block)
+    kind = value.get("type")
 
-    return value if "type" in value else None
+    if not isinstance(kind, str):
+        return None
+
+    return value if isinstance(value.get(_NAMED_BY.get(kind, "type")), str) else None
 
 
 def _raw_object(block: RawContent) -> dict[str, Any]:

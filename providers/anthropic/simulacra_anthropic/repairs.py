@@ -114,31 +114,35 @@ def with_server_pairs(turns: list[Turn]) -> list[Turn]:
     A call of the last reply may still wait for its result: the service goes on with it (`pause_turn`, results that
     its code asked for).
     """
-    places = [(index, block) for index, turn in enumerate(turns) for block in blocks_of(turn) if _is_server(block)]
+    places = [
+        (index, at, block)
+        for index, turn in enumerate(turns)
+        for at, block in enumerate(blocks_of(turn))
+        if _is_server(block)
+    ]
 
     if not places:
         return turns
 
-    called = {block["id"]: index for index, block in places if isinstance(block.get("input"), dict)}
-    answered = {block["tool_use_id"] for _, block in places if "tool_use_id" in block}
-    last = max((index for index, turn in enumerate(turns) if turn["role"] == "assistant"), default=-1)
-    waits = all(block["type"] == "tool_result" for turn in turns[last + 1 :] for block in blocks_of(turn))
+    waiting: dict[str, tuple[int, int]] = {}
+    called: set[str] = set()
+    standing: set[tuple[int, int]] = set()
 
-    def stands(block: Block) -> bool:
-        if not _is_server(block):
-            return True
-
+    for index, at, block in places:
         if "tool_use_id" in block:
-            return block["tool_use_id"] in called
+            call = waiting.pop(block["tool_use_id"], None)
+            standing |= set() if call is None else {call, (index, at)}
+        elif isinstance(block.get("input"), dict) and block["id"] not in called:
+            waiting[block["id"]] = (index, at)
+            called.add(block["id"])
 
-        call = block["id"]
+    if _may_go_on(turns):
+        last = max((index for index, turn in enumerate(turns) if turn["role"] == "assistant"), default=-1)
+        standing |= {place for place in waiting.values() if place[0] == last}
 
-        return call in called and (call in answered or (waits and called[call] == last))
+    leaving = {(index, at) for index, at, _ in places} - standing
 
-    return [
-        turn if type(turn["content"]) is str else {**turn, "content": [one for one in turn["content"] if stands(one)]}
-        for turn in turns
-    ]
+    return [_without(turn, {at for place, at in leaving if place == index}) for index, turn in enumerate(turns)]
 
 
 def results_behind_calls(turns: Sequence[Turn]) -> Iterator[Turn]:
@@ -258,6 +262,20 @@ def _without_lone_results(turn: Turn) -> Turn:
 
 def _results_in(turns: Sequence[Turn]) -> Iterator[Block]:
     return (block for turn in turns for block in blocks_of(turn) if block["type"] == "tool_result")
+
+
+def _may_go_on(turns: Sequence[Turn]) -> bool:
+    """Whether the last reply can still be continued: nothing but results of its calls follows it."""
+    last = turns[-1]
+
+    return last["role"] == "assistant" or all(block["type"] == "tool_result" for block in blocks_of(last))
+
+
+def _without(turn: Turn, leaving: set[int]) -> Turn:
+    if not leaving:
+        return turn
+
+    return {**turn, "content": [block for at, block in enumerate(turn["content"]) if at not in leaving]}
 
 
 def _is_server(block: Block) -> bool:
