@@ -279,3 +279,20 @@ async def test_gen_7_a_cancelled_turn_returns_and_a_cancelled_task_raises():
 
         assert len(responses) == 1
         assert conversation.state == "idle"
+
+
+async def test_rx_7_a_consumer_of_text_alone_gets_the_same_text_and_may_ask_for_events_later():
+    script = [TextDelta(0, "a"), TextDelta(0, "b"), MessageStop()]
+
+    async with ScriptedProvider([calls(("now", {}), text="so "), script]) as provider:
+        conversation = Conversation(provider, toolkit=[now])
+
+        async with conversation.stream("hi") as stream:
+            texts = stream.text_deltas()
+            assert [await anext(texts), await anext(texts)] == ["so ", "a"]
+            names = [event.name async for event in stream]
+
+    assert names[0] == "content_update"
+    assert "message_complete" in names
+    assert names[-1] == "state_change"
+    assert (await stream.response()).text == "ab"

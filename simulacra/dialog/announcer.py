@@ -100,8 +100,9 @@ class Announcer:
     async def _update(self, block: LiveContent, delta: str, usage: Usage) -> None:
         run = self._run
         is_heard = run.core.emitter.wants(ContentUpdate)
+        is_taken = run.streaming and (not run.text_only or block.type == "text")
 
-        if is_heard or run.streaming:
+        if is_heard or is_taken:
             event = ContentUpdate(
                 conversation=self._conversation,
                 request_id=self._request_id,
@@ -111,7 +112,7 @@ class Announcer:
                 usage=usage,
             )
 
-            if run.streaming:
+            if is_taken:
                 run.outbox.append(event)
 
             if is_heard:

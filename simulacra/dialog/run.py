@@ -51,6 +51,8 @@ class Run:
         self.grant = grant
         self._changes = changes
         self.streaming = streaming
+        self.text_only = False
+        """Whether the consumer takes nothing but the reply's text just now; the rest is then not made for it."""
         self.driver = driver
         self.source = CancellationTokenSource()
         self.is_cancelled = False
@@ -103,20 +105,21 @@ class Run:
 
     async def emit(self, event: Event) -> None:
         """Keep it for the consumer and tell the listeners."""
-        if self.streaming:
-            self.outbox.append(event)
-
+        self.keep(event)
         await self.core.emitter.emit(event)
 
     def post(self, event: Event) -> None:
         """`emit` without waiting for anybody."""
-        if self.streaming:
-            self.outbox.append(event)
-
+        self.keep(event)
         self.core.emitter.post(event)
 
+    def keep(self, event: Event) -> None:
+        """Keep it for the consumer, if that takes such events."""
+        if self.streaming and not self.text_only:
+            self.outbox.append(event)
+
     def wants(self, event: type[Event]) -> bool:
-        return self.streaming or self.core.emitter.wants(event)
+        return (self.streaming and not self.text_only) or self.core.emitter.wants(event)
 
     def user_messages(self) -> tuple[UserMessage, ...]:
         """The inputs as messages."""
@@ -129,15 +132,25 @@ class Run:
     async def events(self) -> AsyncGenerator[Event, None]:
         """Do the work; yields what happens when `streaming`."""
         self._task_id = anyio.get_current_task().id
+        turn: Turn | None = None
+
+        if self.driver is None:
+            turn = self.turn(TurnPlan(inputs=self.user_messages()))
+            work = turn.events()
+        else:
+            work = self.driver.drive(self)
 
         try:
-            async with aclosing(self._work()) as work:
+            async with aclosing(work):
                 async for event in work:
                     yield event
         except Exception as error:
             self.grant.share(error)
             raise
         finally:
+            if turn is not None:
+                self.response = turn.response
+
             self.release()
 
     def release(self) -> None:
@@ -148,23 +161,6 @@ class Run:
         self.grant.share(self.response or Response(message=None, stop_reason="cancelled"))
         self.core.floor.release(self.grant)
         self.finished.set()
-
-    async def _work(self) -> AsyncGenerator[Event, None]:
-        if self.driver is not None:
-            async with aclosing(self.driver.drive(self)) as events:
-                async for event in events:
-                    yield event
-
-            return
-
-        turn = self.turn(TurnPlan(inputs=self.user_messages()))
-
-        try:
-            async with aclosing(turn.events()) as events:
-                async for event in events:
-                    yield event
-        finally:
-            self.response = turn.response
 
     def is_own_task(self) -> bool:
         """Whether the task that asks is the one that does this work: it cannot wait for it."""

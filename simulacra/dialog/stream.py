@@ -59,6 +59,12 @@ class TurnStream:
         return self
 
     async def __anext__(self) -> Event:
+        return await self._take(text_only=False)
+
+    async def _take(self, *, text_only: bool) -> Event:
+        if self._run is not None:
+            self._run.text_only = text_only
+
         if self._events is None:
             if self._is_finished:
                 raise StopAsyncIteration
@@ -76,7 +82,7 @@ class TurnStream:
 
     def text_deltas(self) -> AsyncIterator[str]:
         """The pieces of the reply's text, as they arrive."""
-        return _TextDeltas(self)
+        return _TextDeltas(self._next_text)
 
     async def response(self) -> Response:
         """Iterate to the end, if that did not happen yet, and tell how it ended.
@@ -104,6 +110,13 @@ class TurnStream:
         if self._run is not None and not self._is_finished:
             self._run.cancel()
 
+    async def _next_text(self) -> str:
+        while True:
+            event = await self._take(text_only=True)
+
+            if type(event) is ContentUpdate and event.content.type == "text":
+                return event.delta
+
     async def _drain(self) -> None:
         """Let the cancelled turn settle; what it raises was cancelled together with it."""
         try:
@@ -124,12 +137,8 @@ class TurnStream:
 class _TextDeltas(AsyncIterator[str]):
     """No generator: whoever leaves a loop over one early would have to close it."""
 
-    def __init__(self, stream: TurnStream) -> None:
-        self._stream = stream
+    def __init__(self, take: Callable[[], Awaitable[str]]) -> None:
+        self._take = take
 
-    async def __anext__(self) -> str:
-        while True:
-            event = await anext(self._stream)
-
-            if type(event) is ContentUpdate and event.content.type == "text":
-                return event.delta
+    def __anext__(self) -> Awaitable[str]:
+        return self._take()

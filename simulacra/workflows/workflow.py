@@ -227,8 +227,8 @@ class Workflow(Observable):
         await self.emit(WorkflowToolProgress(workflow=self, progress=progress))
 
     def _keep(self, event: Event) -> None:
-        if self._run is not None and self._run.streaming:
-            self._run.outbox.append(event)
+        if self._run is not None:
+            self._run.keep(event)
             self.stir()
 
     def _require_idle(self) -> None:
