@@ -5,12 +5,12 @@ Each message becomes blocks; then the repairs of `repairs` make of them what the
 
 from __future__ import annotations
 
-import copy
 import json
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from simulacra.cleaning import clean_json
 from simulacra.errors import ConfigurationError
 from simulacra.messages import (
     Content,
@@ -28,6 +28,7 @@ from simulacra_anthropic.repairs import Turn, repaired
 
 _CITATION = re.compile(r"(char|page|content_block|web_search_result|search_result)_location")
 
+_WRITER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 _NAMED_BY = {
     "text": "text",
     "tool_use": "id",
@@ -40,7 +41,7 @@ _NAMED_BY = {
 
 def json_text(value: Any) -> str:
     """A value as compact, strict JSON. The values of history hold nothing that JSON cannot write (TL-R5)."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _WRITER.encode(value)
 
 
 def encode_history(messages: Sequence[Message], raw_kinds: frozenset[str]) -> list[Turn]:
@@ -120,7 +121,7 @@ def _assistant_block(block: Content, own: frozenset[str]) -> dict[str, Any] | No
             return _thinking(block, own)
         case ToolContent():
             call: dict[str, Any] = {"type": "tool_use", "id": block.tool_request_id, "name": block.tool}
-            call["input"] = copy.deepcopy(block.params)  # listeners may change a request, never what is stored
+            call["input"] = clean_json(block.params)  # listeners may change a request, never what is stored
             return {**call, **_fields(block, own)}
         case RawContent():
             return _raw(block, own)
@@ -150,12 +151,12 @@ def _fields(block: TextContent | ThinkingContent | ToolContent, own: frozenset[s
     """What the API said of a block beyond the engine's words (`caller` of a call, for example)."""
     fields = (block.extended or {}).get(BLOCK_FIELDS) if own else None
 
-    return copy.deepcopy(fields) if isinstance(fields, dict) else {}
+    return clean_json(fields) if isinstance(fields, dict) else {}
 
 
 def _citations(block: TextContent) -> dict[str, Any]:
     cited = (block.extended or {}).get("citations")
-    places = [copy.deepcopy(place) for place in cited if _is_citation(place)] if isinstance(cited, list) else []
+    places = [clean_json(place) for place in cited if _is_citation(place)] if isinstance(cited, list) else []
 
     return {"citations": places} if places else {}
 

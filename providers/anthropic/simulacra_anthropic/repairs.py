@@ -42,10 +42,11 @@ def filled(turns: Iterable[Turn]) -> Iterator[Turn]:
 
             continue
 
-        blocks = [block for block in content if not is_blank(block)]
+        if any(is_blank(block) for block in content):
+            turn = {**turn, "content": [block for block in content if not is_blank(block)]}  # noqa: PLW2901 -- the same turn, put right
 
-        if any(block["type"] not in _THINKING for block in blocks):
-            yield turn if len(blocks) == len(content) else {**turn, "content": blocks}
+        if any(block["type"] not in _THINKING for block in turn["content"]):
+            yield turn
 
 
 def merged(turns: Iterable[Turn]) -> list[Turn]:
