@@ -33,3 +33,8 @@ def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
+
+
+def plugins() -> list[str]:
+    """The packages of the provider plugins."""
+    return sorted(path.parent.name for path in (ROOT / "providers").glob("*/simulacra_*/__init__.py"))

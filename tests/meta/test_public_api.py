@@ -5,33 +5,33 @@ After an intended change: `UPDATE_PUBLIC_API=1 uv run pytest tests/meta/test_pub
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import importlib
 import inspect
 import os
 import pkgutil
+import re
 from pathlib import Path
 
 import pytest
-import simulacra_anthropic
-import simulacra_local
-import simulacra_openai
-from meta.repository import ROOT, place
-
-import simulacra
+from meta.repository import ROOT, place, plugins
+from pydantic import BaseModel
 
 SNAPSHOT = Path(__file__).with_name("public_api.txt")
-ROOTS = (simulacra, simulacra_anthropic, simulacra_openai, simulacra_local)
 
 
 def packages():
     """Every package of the distributions, the outermost first, but the command line: its names are its commands."""
-    found = [root.__name__ for root in ROOTS]
+    roots = ["simulacra", *plugins()]
+    inner = [
+        info.name
+        for root in roots
+        for info in pkgutil.walk_packages(importlib.import_module(root).__path__, f"{root}.")
+        if info.ispkg and not info.name.startswith("simulacra.cli")
+    ]
 
-    for root in ROOTS:
-        found += [info.name for info in pkgutil.walk_packages(root.__path__, f"{root.__name__}.") if info.ispkg]
-
-    return [name for name in found if not name.startswith("simulacra.cli")]
+    return roots + inner
 
 
 @pytest.mark.parametrize("package", packages())
@@ -42,7 +42,9 @@ def test_all_is_sorted_and_complete(package):
     public = {
         name
         for name, value in vars(module).items()
-        if not name.startswith("_") and not inspect.ismodule(value) and name not in ("annotations", "TYPE_CHECKING")
+        if not name.startswith("_")
+        and (inspect.isclass(value) or inspect.isroutine(value))
+        and value.__module__.startswith(package)
     }
     assert names == sorted(set(names))
     assert public <= set(names)
@@ -92,10 +94,26 @@ def members(full, owner):
 
 
 def signature(value):
+    """How a value is called. What is declared counts: pydantic makes the signatures of its classes on first use."""
+    if dataclasses.is_dataclass(value):
+        return f"({', '.join(map(field, dataclasses.fields(value)))})"
+
+    if inspect.isclass(value) and issubclass(value, BaseModel):
+        declared = inspect.get_annotations(value)
+        return f"({', '.join(f'{name}: {kind}' for name, kind in declared.items() if not name.startswith('_'))})"
+
     try:
-        return str(inspect.signature(value))
+        return re.sub(r" at 0x[0-9a-f]+", "", str(inspect.signature(value)))
     except (ValueError, TypeError):
         return "(...)"
+
+
+def field(declared):
+    """A field of a dataclass: its annotation as it is written, and whether it may be left out."""
+    factory = declared.default_factory is not dataclasses.MISSING
+    default = f" = {declared.default!r}" if declared.default is not dataclasses.MISSING else " = ..." if factory else ""
+
+    return f"{declared.name}: {declared.type}{re.sub(r' at 0x[0-9a-f]+', '', default)}"
 
 
 def test_the_public_api_is_what_the_snapshot_says():
