@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from importlib.metadata import version as installed_version
 from typing import Annotated
@@ -30,6 +31,7 @@ def main() -> None:
     Exit codes: 0 it worked, 1 it failed, 2 it was asked for wrongly, 130 it was interrupted.
     """
     _speak_utf8()
+    logging.getLogger("simulacra").addHandler(logging.NullHandler())  # what fails is told in a line, not by the log
 
     try:
         code = app(standalone_mode=False)

@@ -15,7 +15,6 @@ from simulacra.cli.failures import complain, explain, one_line
 from simulacra.cli.one_answer import respond, suitable_printer
 from simulacra.cli.saving import save
 from simulacra.conversation import Conversation
-from simulacra.errors import SimulacraError
 from simulacra.registry import resolve
 
 PROMPT = "> "
@@ -72,10 +71,10 @@ class Chat:
             self._attempt(lambda: self._answer(line))
 
     def _attempt(self, action: Callable[[], None]) -> None:
-        """Whatever fails is told, and the chat goes on."""
+        """Whatever fails is told, and the chat goes on: no failure is worth the conversation."""
         try:
             action()
-        except (SimulacraError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 -- see above
             complain(explain(error))
 
     def _answer(self, text: str) -> None:

@@ -157,6 +157,23 @@ def test_ctrl_c_at_the_prompt_stays(terminal):
     assert screen.wait_for_exit() == 0
 
 
+def test_the_engines_log_does_not_reach_the_terminal():
+    program = """
+import logging, sys
+from simulacra.cli import main
+
+sys.argv = ["simulacra", "--version"]
+
+try:
+    main()
+finally:
+    logging.getLogger("simulacra.conversation").error("not for the user")
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
+
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_json_without_a_text_is_a_usage_error(terminal):
     screen = terminal(COMMAND, "chat", "--json")
 

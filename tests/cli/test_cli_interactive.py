@@ -102,6 +102,15 @@ def test_a_failed_turn_is_told_and_the_chat_goes_on(chat):
     assert "ok\n" in shown.out
 
 
+def test_even_a_bug_does_not_end_the_chat(chat):
+    with conversation_of("one", fault(ZeroDivisionError("oops")), "two") as conversation:
+        shown = chat(conversation, "x", "y", "z")
+
+        assert len(conversation.messages) == 4
+
+    assert "oops" in shown.err
+
+
 def test_ctrl_c_at_the_prompt_says_how_to_leave_and_stays(chat):
     with conversation_of("ok") as conversation:
         shown = chat(conversation, KeyboardInterrupt(), "x")

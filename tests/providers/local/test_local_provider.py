@@ -174,7 +174,7 @@ async def test_the_small_model_has_options_of_its_own_unless_the_caller_gives_ot
 
     params = await LocalProvider().prepare(request)
 
-    assert (params["max_tokens"], params["temperature"], params["top_p"]) == (1024, 0.2, 0.9)
+    assert (params["max_tokens"], params["temperature"], params["repeat_penalty"]) == (1024, 0, 1.1)
     assert (await LocalProvider(max_tokens=7).prepare(request))["max_tokens"] == 7
     assert (await LocalProvider().prepare(request_for("Hi", max_tokens=3)))["max_tokens"] == 3
     assert "max_tokens" not in await LocalProvider(str(link), context_window=512, parallel=1).prepare(request)
