@@ -192,6 +192,11 @@ class _Loop:
         self._thread.start()
         self.portal = started.result()
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still runs: work that raised `SystemExit` has ended it."""
+        return self._thread.is_alive()
+
     def stop(self) -> None:
         """Cancel what runs, and wait for that, for a bounded time."""
         self.portal.start_task_soon(self.portal.stop, True)
@@ -226,7 +231,7 @@ _process = _Process()
 
 def _portal() -> BlockingPortal:
     with _process.lock:
-        if _process.loop is None:
+        if _process.loop is None or not _process.loop.is_alive:
             _process.loop = _Loop()
 
         return _process.loop.portal
@@ -236,7 +241,7 @@ def _portal() -> BlockingPortal:
 def _stop() -> None:
     loop, _process.loop = _process.loop, None
 
-    if loop is not None:
+    if loop is not None and loop.is_alive:
         loop.stop()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
@@ -32,6 +33,8 @@ from simulacra.transformers import (
     ContextTransformer,
     ToolContextTransformer,
 )
+
+logging.getLogger("simulacra").addHandler(logging.NullHandler())  # what is logged is the program's to show
 
 _default_driver: list[Callable[[Conversation], Driver]] = []
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points, metadata
 from typing import Any
 
 from simulacra.errors import ConfigurationError
@@ -29,9 +29,7 @@ def plugin(vendor: str) -> ProviderPlugin:
 
     if vendor not in points:
         known = ", ".join(points) or "none"
-        raise ConfigurationError(
-            f"unknown provider {vendor!r}. Installed: {known}. Install it with: pip install 'simulacra[{vendor}]'"
-        )
+        raise ConfigurationError(f"unknown provider {vendor!r}. Installed: {known}. {_how_to_install(vendor)}")
 
     try:
         loaded = points[vendor].load()
@@ -67,3 +65,10 @@ def resolve(name: str, **options: Any) -> ModelProvider:
         raise ConfigurationError(f"provider {name!r} names no model. Write 'vendor:model', for example '{vendor}:NAME'")
 
     return found.create(chosen, **options)
+
+
+def _how_to_install(vendor: str) -> str:
+    extras = metadata("simulacra").get_all("Provides-Extra") or []
+    command = f"pip install 'simulacra[{vendor if vendor in extras else 'all'}]'"
+
+    return f"Install it with: {command}" if vendor in extras else f"{command} installs all that come with the engine"

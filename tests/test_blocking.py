@@ -289,3 +289,28 @@ def test_a_real_signal_keeps_what_was_delivered():
     """)
 
     assert done.stdout.splitlines() == ["idle interrupted Hello", "well"], done.stderr
+
+
+def test_work_that_leaves_the_program_does_not_end_the_sync_calls_after_it():
+    done = run_script("""
+        from simulacra import run_sync
+
+        async def leave():
+            raise SystemExit(3)
+
+        async def five():
+            return 5
+
+        try:
+            run_sync(leave())
+        except SystemExit as error:
+            print(error.code)
+
+        for thread in threading.enumerate():
+            if thread.name == "simulacra":
+                thread.join()
+
+        print(run_sync(five()))
+    """)
+
+    assert (done.returncode, done.stdout.split()) == (0, ["3", "5"])
