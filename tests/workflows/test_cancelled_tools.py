@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 UNKNOWN = {"result": False, "outcome": "unknown"}
 
 
-async def test_wf_12_cx_01_cancel_reaches_running_tools_and_finished_ones_keep_their_values(
+async def test_cx_01_wf_12_cancel_reaches_running_tools_and_finished_ones_keep_their_values(
     scripted, fake_clock, group
 ):
     door = Door()

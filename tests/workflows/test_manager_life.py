@@ -20,7 +20,7 @@ pytestmark = pytest.mark.anyio
 
 async def test_mgr_6_dispose_cancels_settles_and_tells_it_once(managed, group):
     door = Door()
-    manager, provider = managed(calls(("door", {})), toolkit=[door.tool], when_busy="queue")
+    manager, provider = managed(calls(("door", {})), "alone", toolkit=[door.tool], when_busy="queue")
     log = Log()
     manager.on("state_change", lambda event: log.events.append((f"{event.previous}>{event.current}", event)))
     manager.on("dispose", lambda event: log.events.append((f"dispose while {manager.state}", event)))
@@ -38,9 +38,9 @@ async def test_mgr_6_dispose_cancels_settles_and_tells_it_once(managed, group):
 
     assert running.outcome.reason == "cancel"
     assert (waiting[0].outcome.reason, waiting[0].outcome.response.stop_details) == ("cancel", "disposed")
-    assert waiting[1].outcome.cancelled
+    assert waiting[1].outcome.text == "alone"  # a prompt is the conversation's, which lives on
     assert [who for who, _ in log.events] == ["idle>busy", "busy>idle", "dispose while idle", "idle>disposed"]
-    assert len(provider.requests) == 1
+    assert len(provider.requests) == 2
     assert not manager.conversation.is_busy
     await manager.aclose()
 
@@ -188,7 +188,17 @@ async def test_mgr_9_a_disposed_conversation_takes_no_manager(scripted):
         WorkflowManager(conversation)
 
 
-async def test_mgr_5_mgr_7_listeners_come_and_go(managed):
+async def test_mgr_5_there_is_no_start_workflow_a_run_starts_its_own(managed):
+    manager, _ = managed("one")
+    started = []
+    manager.on(WorkflowBegin, lambda event: started.append(event.workflow.state))
+    await manager.run("go")
+
+    assert not hasattr(manager, "start_workflow")
+    assert started == ["idle"]
+
+
+async def test_mgr_7_listeners_come_and_go(managed):
     manager, _ = managed("one", "two")
     heard = []
     off = manager.on("workflow_begin", heard.append)
@@ -202,6 +212,9 @@ async def test_mgr_5_mgr_7_listeners_come_and_go(managed):
 
     with pytest.raises(ConfigurationError, match="workflow_begin"):
         manager.on("no_such_event", heard.append)
+
+    await manager.aclose()
+    manager.on("workflow_begin", heard.append)()  # on a disposed manager, listening does nothing
 
 
 async def test_tools_share_the_managers_context_data(managed):

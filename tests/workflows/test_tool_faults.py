@@ -229,7 +229,7 @@ async def test_cc_07_a_tool_that_changes_its_arguments_changes_no_history(script
     assert provider.requests[1].messages[1].tool_calls[0].params == {"x": [0]}
 
 
-async def test_scenario_8_broken_tools_give_error_results_and_the_workflow_goes_on(managed, jumping):
+async def test_w_tool_2_scenario_8_broken_tools_give_error_results_and_the_workflow_goes_on(managed, jumping):
     class Unbuildable(ToolClass):
         """Fail at once."""
 
