@@ -94,16 +94,16 @@ usages = st.builds(
 )
 user_messages = st.builds(
     UserMessage,
-    st.lists(text_blocks | media_blocks | result_blocks | raw_blocks | unknown_blocks, max_size=3).map(tuple),
+    content=st.lists(text_blocks | media_blocks | result_blocks | raw_blocks | unknown_blocks, max_size=3).map(tuple),
     id=st.none() | names,
     timestamp=st.none() | st.integers(0, 2**42),
     unknown=unknown_fields(UserMessage),
 )
 assistant_messages = st.builds(
     AssistantMessage,
-    st.lists(text_blocks | media_blocks | thinking_blocks | tool_blocks | raw_blocks | unknown_blocks, max_size=3).map(
-        tuple
-    ),
+    content=st.lists(
+        text_blocks | media_blocks | thinking_blocks | tool_blocks | raw_blocks | unknown_blocks, max_size=3
+    ).map(tuple),
     id=st.none() | names,
     timestamp=st.none() | st.integers(0, 2**42),
     status=st.sampled_from(["complete", "interrupted", "failed"]),
