@@ -238,7 +238,13 @@ class Turn:
             await tell.message_update(fold)
 
         for change in changes:
-            await tell.change(change, fold)
+            announced = tell.change(change, fold)
+
+            if announced is not None:
+                await self._core.emitter.emit(announced)
+
+            if change.kind == "update" and not self._run.streaming:  # a consumer has yet to take it
+                change.block.delivered = len(change.block.pieces)
 
     async def _finish(self) -> None:
         """The closing event came: store and announce the reply."""

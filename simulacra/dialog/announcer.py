@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from simulacra.emitter import Event
 from simulacra.events import (
     ContentComplete,
     ContentStart,
@@ -22,7 +23,7 @@ from simulacra.events import (
     StateChange,
 )
 from simulacra.messages import AssistantMessage, Usage, UserMessage
-from simulacra.streaming import Change, Fold, LiveContent
+from simulacra.streaming import Change, Fold
 
 if TYPE_CHECKING:
     from simulacra.dialog.run import Run
@@ -79,44 +80,49 @@ class Announcer:
         if self.has_started and self._run.wants(MessageUpdate):
             await self._run.emit(MessageUpdate(message=_empty(fold), usage=fold.usage, **self._about))
 
-    async def change(self, change: Change, fold: Fold) -> None:
-        """Announce what an event did to a block; on the per-delta path."""
+    def change(self, change: Change, fold: Fold) -> Event | None:
+        """Put by for the consumer what an event did to a block; on the per-delta path, hence no coroutine.
+
+        Returns:
+            The event, when listeners have to be told of it, too.
+        """
         kind, block, delta = change
 
         if kind == "update":
-            await self._update(block, delta, fold.usage)
+            is_taken = self._run.streaming and (not self._run.text_only or block.type == "text")
+            is_heard = self._core.emitter.wants(ContentUpdate)
 
-            if not self._run.streaming:  # a consumer has yet to take it
-                block.delivered = len(block.pieces)
-        elif kind == "start":
-            if self._run.wants(ContentStart):
-                await self._run.emit(ContentStart(index=block.index, content=block, usage=fold.usage, **self._about))
-        elif self._run.wants(ContentComplete):
-            assert block.value is not None
-            await self._run.emit(
-                ContentComplete(index=block.index, content=block.value, usage=fold.usage, **self._about)
-            )
+            if not is_taken and not is_heard:
+                return None
 
-    async def _update(self, block: LiveContent, delta: str, usage: Usage) -> None:
-        run = self._run
-        is_heard = run.core.emitter.wants(ContentUpdate)
-        is_taken = run.streaming and (not run.text_only or block.type == "text")
-
-        if is_heard or is_taken:
-            event = ContentUpdate(
+            update = ContentUpdate(
                 conversation=self._conversation,
                 request_id=self._request_id,
                 index=block.index,
                 delta=delta,
                 content=block,
-                usage=usage,
+                usage=fold.usage,
             )
 
             if is_taken:
-                run.outbox.append(event)
+                self._run.outbox.append(update)
 
-            if is_heard:
-                await run.core.emitter.emit(event)
+            return update if is_heard else None
+
+        event: Event
+
+        if not self._run.wants(ContentStart if kind == "start" else ContentComplete):
+            return None
+
+        if kind == "start":
+            event = ContentStart(index=block.index, content=block, usage=fold.usage, **self._about)
+        else:
+            assert block.value is not None
+            event = ContentComplete(index=block.index, content=block.value, usage=fold.usage, **self._about)
+
+        self._run.keep(event)
+
+        return event
 
     async def raw_response(self, data: Any) -> None:
         if self._core.emitter.wants(RawResponse):

@@ -114,9 +114,14 @@ class SignatureArguments:
         except ValidationError as error:
             return [_fault(item, given) for item in error.errors(include_url=False, include_context=False)]
 
-        faults = list(_not_finite(read, ()))
+        plain = all(type(item) in _FINITE for item in vars(read).values())
+        faults = [] if plain else list(_not_finite(read, ()))
 
         return faults or {name: getattr(read, attribute) for attribute, name in self._names.items()}
+
+
+# Of these types every value is fine; looking no further spares most calls the search.
+_FINITE = frozenset({int, str, bool, bytes, type(None)})
 
 
 def _field(parameter: Parameter, description: str | None) -> tuple[Any, Any]:

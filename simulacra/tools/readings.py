@@ -115,7 +115,7 @@ class Readings:
         for _ in range(_MAX_STEPS):
             found = resolve(schema, self._root)
 
-            if _SHAPE_WORDS & found.keys():
+            if not _SHAPE_WORDS.isdisjoint(found):
                 return found
 
             branches = [

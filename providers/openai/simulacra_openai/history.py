@@ -245,7 +245,7 @@ def _content(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]] | None:
 def _result_text(result: ToolResultContent) -> str:
     texts = [block.text for block in result.content if isinstance(block, TextContent) and not _is_blank(block.text)]
 
-    return "\n".join([json_text(result.result.model_dump()), *texts])
+    return "\n".join([result.result.model_dump_json(), *texts])
 
 
 def _speaks(block: Content) -> bool:
