@@ -75,6 +75,10 @@ class FakeClock(Clock):
 
     def call_later(self, seconds: float, callback: Callable[[], None]) -> Timer:
         delay = seconds if math.isinf(seconds) else round(max(0.0, seconds) * _NANOSECONDS)
+
+        if seconds > 0:  # never nothing: who waits for the last bit of a time would be woken without end
+            delay = max(delay, 1)
+
         timer = _FakeTimer(self._elapsed + delay, next(self._order), callback)
         heapq.heappush(self._timers, timer)
 

@@ -146,6 +146,32 @@ async def test_advance_works_beside_autojump():
     assert jumping.monotonic() >= 5
 
 
+async def test_waiting_for_the_rest_of_a_time_ends_however_little_is_left(fake_clock):
+    begun = fake_clock.monotonic()
+    looks = []
+
+    def look():
+        looks.append(fake_clock.monotonic() - begun)
+
+        if looks[-1] < 0.3:
+            fake_clock.call_later(min(0.3 - looks[-1], 1e-15), look)
+
+    fake_clock.call_later(0.299_999_998, look)
+    await fake_clock.advance(1)
+
+    assert looks[-1] >= 0.3
+
+
+async def test_two_jumping_clocks_on_one_loop_do_not_wait_for_each_other():
+    jumping = [FakeClock(autojump=True), FakeClock(autojump=True)]
+
+    async with anyio.create_task_group() as tasks:
+        for each in jumping:
+            tasks.start_soon(each.sleep, 1)
+
+    assert [each.monotonic() for each in jumping] == [1, 1]
+
+
 async def test_ids_count_up_and_wall_time_follows(fake_clock):
     start = fake_clock.now_ms()
     assert [fake_clock.new_id(), fake_clock.new_id()] == ["id-000001", "id-000002"]
