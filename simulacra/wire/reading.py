@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Protocol, TypeAlias, cast
 
 from simulacra.clock import time_limit
@@ -57,9 +57,11 @@ async def read_chunks(
         ProtocolError: An event is no JSON.
     """
     splitter = EventSplitter()
+    body = _bytes_of(response)
+    is_read = False
 
     with failures():
-        async with _body(response) as body:
+        try:
             async for data in body:
                 wants_chunks = observer.wants_chunks
                 found = splitter.feed(data)
@@ -73,12 +75,14 @@ async def read_chunks(
                     chunk = read_event(name, payload)
 
                     if is_last(chunk):
-                        await _drain(body)
+                        is_read = await _drain(body)
 
                     if wants_chunks and chunk is not None:
                         await observer.chunk(chunk)
 
                     yield chunk
+        finally:
+            await _close(response, body, is_read=is_read)
 
     for name, payload in splitter.flush():
         with suppress(ProtocolError):  # cut in the middle: the decoder says so
@@ -107,32 +111,42 @@ async def read_whole(
     return reply
 
 
-@asynccontextmanager
-async def _body(response: ByteResponse) -> AsyncIterator[AsyncGenerator[bytes, None]]:
-    """The bytes of a response, closed on leaving.
+def _bytes_of(response: ByteResponse) -> AsyncGenerator[bytes, None]:
+    """The bytes of a response.
 
     Bytes that nobody compressed are taken from the transport itself: what `aiter_bytes` does for each read costs as much
-    as reading it. The transport forgets to close its innermost generator, which trio complains of; reading on from a
-    response that is closed ends it at once.
+    as reading it.
     """
     plain = "content-encoding" not in response.headers
     source = cast("AsyncIterable[bytes]", response.stream) if plain else response.aiter_bytes()
-    body = cast("AsyncGenerator[bytes, None]", aiter(source))
 
-    try:
-        yield body
-    finally:
-        with time_limit(CLOSE_SECONDS, shield=True):
-            await response.aclose()
+    return cast("AsyncGenerator[bytes, None]", aiter(source))
 
+
+async def _close(response: ByteResponse, body: AsyncGenerator[bytes, None], *, is_read: bool) -> None:
+    """Close a response; bounded, and out of reach of a cancel.
+
+    The transport forgets to close its innermost generator, which trio complains of; reading on from a response that is
+    closed ends it at once.
+    """
+    with time_limit(CLOSE_SECONDS, shield=True):
+        await response.aclose()
+
+        if not is_read:
             with suppress(Exception):
                 await _drain(body)
 
             await body.aclose()
 
 
-async def _drain(body: AsyncIterator[bytes]) -> None:
-    """Read to the end of a finished response, so that its connection can be used again; not for long."""
-    with time_limit(DRAIN_SECONDS):
+async def _drain(body: AsyncIterator[bytes]) -> bool:
+    """Read to the end of a finished response, so that its connection can be used again; not for long.
+
+    Returns:
+        Whether the end was reached.
+    """
+    with time_limit(DRAIN_SECONDS) as limit:
         async for _ in body:
             pass
+
+    return not limit.cancelled_caught

@@ -75,12 +75,11 @@ class ChatDecoder:
             ProviderError: The chunk reports an error.
             ProtocolError: The chunk is not what the wire format promises.
         """
-        opened = self._open
-
         try:
-            if opened is not None and opened[0] == "text" and (text := _plain_text(chunk, self._choice)):
-                self._said["content"].append(text)
-                return [TextDelta(opened[1], text)]
+            event = self._decode_usual(chunk)
+
+            if event is not None:
+                return [event]
 
             return self._decode_any(chunk)
         except (AttributeError, KeyError, TypeError) as error:
@@ -131,6 +130,25 @@ class ChatDecoder:
             "choices": [{"index": self._choice or 0, "message": message, "finish_reason": self._finish}],
             "usage": self._usage,
         }
+
+    def _decode_usual(self, chunk: dict[str, Any]) -> StreamEvent | None:
+        """The event of a chunk that is one more piece of text, or of a call's arguments; `None` for any other."""
+        delta = _sole_delta(chunk, self._choice)
+
+        if delta is None:
+            return None
+
+        if (fragments := delta.get("tool_calls")) and len(fragments) == 1:
+            return self._calls.go_on(fragments[0])
+
+        text = delta.get("content")
+
+        if not text or not isinstance(text, str) or self._open is None or self._open[0] != "text":
+            return None
+
+        self._said["content"].append(text)
+
+        return TextDelta(self._open[1], text)
 
     def _decode_any(self, chunk: dict[str, Any]) -> list[StreamEvent]:
         groq = chunk.get("x_groq") or {}
@@ -277,22 +295,20 @@ def _count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def _plain_text(chunk: dict[str, Any], index: Any) -> str | None:
-    """The text of a chunk that brings nothing else."""
+def _sole_delta(chunk: dict[str, Any], index: Any) -> dict[str, Any] | None:
+    """The delta of a chunk that brings nothing else, when it has one field."""
     choices = chunk.get("choices")
 
     if not choices or len(choices) != 1 or chunk.get("usage") or chunk.get("error"):
         return None
 
     choice = choices[0]
-    delta = choice.get("delta")
+    delta: dict[str, Any] | None = choice.get("delta")
 
     if delta is None or len(delta) != 1 or choice.get("index") != index or choice.get("finish_reason"):
         return None
 
-    text = delta.get("content")
-
-    return text if isinstance(text, str) else None
+    return delta
 
 
 def _fragments(delta: dict[str, Any], *, whole: bool) -> list[dict[str, Any]]:

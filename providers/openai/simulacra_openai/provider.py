@@ -107,13 +107,32 @@ class OpenAIProvider(ModelProvider):
         is_whole = "json" in response.headers.get("content-type", "")
         chunks = _whole_reply(response, observer) if is_whole else _streamed_reply(response, observer)
 
+        is_done = False
+
         try:
-            async with aclosing(_events(chunks, decoder, observer)) as events:
-                async for event in events:
-                    yield event
+            async with aclosing(chunks):
+                async for chunk in chunks:
+                    if chunk is None:
+                        is_done = True
+                        break
+
+                    for event in decoder.decode(chunk):
+                        yield event
+        except StreamInterruptedError:
+            if not decoder.is_closed:  # what is lost after the finish reason is usage at most
+                raise
         finally:
-            with time_limit(CLOSE_SECONDS, shield=True):
-                await response.aclose()
+            if not response.is_closed:
+                with time_limit(CLOSE_SECONDS, shield=True):
+                    await response.aclose()
+
+        *stops, stop = decoder.end(done=is_done)  # after everything was read: usage may come late (US-R3)
+
+        for event in stops:
+            yield event
+
+        await observer.response(decoder.completion())
+        yield stop
 
     async def _send(self, params: dict[str, Any]) -> httpx2.Response:
         import httpx2  # noqa: PLC0415 -- loaded with the SDK, not with this package
@@ -148,34 +167,6 @@ class OpenAIProvider(ModelProvider):
             media_types=self.profile.media_types,
             extra=self.extra,
         )
-
-
-async def _events(
-    chunks: AsyncGenerator[Chunk, None], decoder: ChatDecoder, observer: RequestObserver
-) -> AsyncGenerator[StreamEvent, None]:
-    """The events of a reply, the closing one after everything was read: usage may come late (US-R3)."""
-    is_done = False
-
-    try:
-        async with aclosing(chunks):
-            async for chunk in chunks:
-                if chunk is None:
-                    is_done = True
-                    break
-
-                for event in decoder.decode(chunk):
-                    yield event
-    except StreamInterruptedError:
-        if not decoder.is_closed:  # what is lost after the finish reason is usage at most
-            raise
-
-    *stops, stop = decoder.end(done=is_done)
-
-    for event in stops:
-        yield event
-
-    await observer.response(decoder.completion())
-    yield stop
 
 
 def _streamed_reply(response: httpx2.Response, observer: RequestObserver) -> AsyncGenerator[Chunk, None]:

@@ -67,6 +67,23 @@ class ToolCalls:
 
         return [*events, ContentExtended(call.block, {CALL_EXTRAS: call.extras})] if extras else events
 
+    def go_on(self, fragment: dict[str, Any]) -> StreamEvent | None:
+        """The event of a fragment that brings more arguments of a known call and nothing else; `None` for any other."""
+        call = self._latest.get(fragment.get("index"))
+        function = fragment.get("function")
+
+        if call is None or call.block is None or not function or len(fragment) != 2 or len(function) != 1:
+            return None
+
+        text = function.get("arguments")
+
+        if not text or not isinstance(text, str):
+            return None
+
+        call.pieces.append(text)
+
+        return ToolArgumentsDelta(call.block, text)
+
     def close(self) -> list[StreamEvent]:
         """Stop every open call, in the order of their labels."""
         events: list[StreamEvent] = [ContentStop(block) for block in self._open]
