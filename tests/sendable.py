@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from simulacra_openai.encode import Settings, encode_request
 
@@ -58,7 +59,11 @@ def request_faults(messages: Sequence[Message]) -> list[str]:
 
 def wire_faults(request: ModelRequest) -> list[str]:
     """What is wrong with the request as chat completions get it."""
-    sent = encode_request(request, Settings(model="m"))["messages"]
+    return chat_faults(encode_request(request, Settings(model="m"))["messages"])
+
+
+def chat_faults(sent: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What is wrong with the messages of a chat completion."""
     faults: list[str] = []
     role, open_ids = "", []
 
