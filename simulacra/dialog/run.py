@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
 from typing import Any, Protocol
 
 import anyio
@@ -49,7 +49,7 @@ class Run:
     ) -> None:
         self.core = core
         self.grant = grant
-        self._changes = changes
+        self.changes = changes
         self.streaming = streaming
         self.text_only = False
         """Whether the consumer takes nothing but the reply's text just now; the rest is then not made for it."""
@@ -74,7 +74,7 @@ class Run:
     @property
     def options(self) -> RequestOptions:
         """Options of a request made now."""
-        return _options_with(self._changes, self.core)
+        return _options_with(self.changes, self.core)
 
     @property
     def is_driven(self) -> bool:
@@ -102,6 +102,10 @@ class Run:
             scope.cancel()
 
         return scope
+
+    def closing(self) -> AbstractContextManager[anyio.CancelScope]:
+        """The scope of what is announced at an end: listeners hold up a cancelled run for a bounded time only."""
+        return time_limit(SETTLE_SECONDS, shield=True) if self.is_cancelled else self.step()
 
     async def emit(self, event: Event) -> None:
         """Keep it for the consumer and tell the listeners."""

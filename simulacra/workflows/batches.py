@@ -176,9 +176,7 @@ class ToolRound:
             self._failure = error
         finally:
             self._working -= 1
-
-            if not self._working:
-                self.stir()
+            self.stir()
 
     async def _call(self, position: int) -> None:
         call, context = self._calls[position], self._contexts(position)

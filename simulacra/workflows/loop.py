@@ -9,17 +9,16 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import anyio
-
 from simulacra.dialog.inputs import admitted, answering, input_of
 from simulacra.dialog.run import Run
 from simulacra.emitter import Event
 from simulacra.events import HistoryChange
+from simulacra.fencing import fence
 from simulacra.journal import EntryDraft
 from simulacra.messages import Response, ToolContent, ToolResultContent, Usage, UserMessage
 from simulacra.tools import ToolClass, ToolContext, ToolRunner
 from simulacra.turn import Turn, TurnPlan
-from simulacra.workflows.batches import CANCELLED_BEFORE, ToolRound
+from simulacra.workflows.batches import ToolRound
 from simulacra.workflows.limits import LoopOptions
 from simulacra.workflows.result import WorkflowReason, reason_of, reason_of_error
 
@@ -55,7 +54,7 @@ class ToolLoop:
         self._core = run.core
         self._options = options
         self._context_data = context_data
-        self._choice = options.tool_choice or run.options.tool_choice
+        self._choice = run.changes.get("tool_choice") or options.tool_choice or run.options.tool_choice
         self._calls_made = 0
         self._is_final = False
         self._answer: UserMessage | None = None
@@ -127,8 +126,7 @@ class ToolLoop:
             if round_.is_running:
                 self._run.cancel()
 
-            with anyio.CancelScope(shield=True):
-                await self._commit(turn, round_)
+            await self._commit(turn, round_)
 
             if self._run.is_cancelled and self.response is not None:
                 self.response = dataclasses.replace(self.response, stop_reason="cancelled", stop_details=None)
@@ -149,9 +147,7 @@ class ToolLoop:
         )
         stop_reason = self.response.stop_reason
 
-        if self._run.is_cancelled:
-            round_.refuse(range(len(calls)), CANCELLED_BEFORE, "cancelled")
-        elif stop_reason != "tool_use":
+        if stop_reason != "tool_use":
             round_.refuse(range(len(calls)), f"not executed: the reply was cut off ({stop_reason})", "cut_off")
         elif self._is_final:
             round_.refuse(range(len(calls)), "not executed: no further tool can be called in this run", "limit")
@@ -175,7 +171,8 @@ class ToolLoop:
             self._answer = answering(round_.results())
             entered = self._core.journal.record(_committed(self._answer, turn.request_id, slot=turn.slot))
 
-        await self._run.emit(self._history_change(entered, turn.request_id))
+        with self._run.closing():
+            await self._run.emit(self._history_change(entered, turn.request_id))
 
     def _hear_late(self, call: ToolContent, result: ToolResultContent) -> None:
         """Told by a thread that could not be stopped, at its end."""
@@ -195,8 +192,8 @@ class ToolLoop:
         if self._answer is not None and journal.history.position(self._answer.id or "") is None:
             return  # history was cleared or replaced meanwhile
 
-        outcome = result.result.model_dump_json()
-        note = admitted(input_of(f"The tool {call.tool}, which was still running, has ended: {outcome}"))
+        outcome = fence("result", result.result.model_dump_json())
+        note = admitted(input_of(f"The tool {call.tool}, which was still running, has ended:\n{outcome}"))
         await self._core.emitter.emit(self._history_change(journal.record(_committed(note, "")), ""))
 
     def _history_change(self, entered: tuple[str, ...], request_id: str) -> HistoryChange:
@@ -241,11 +238,19 @@ class ToolLoop:
         if waiting is None:
             return None
 
+        is_due = False
+
         try:
-            await self._workflow.announce_dequeued(waiting.contents)
-        except BaseException:  # cancelled before it was sent
-            self._core.floor.enqueue(waiting.message, has_caller=False, first=True)
-            raise
+            with self._run.step():
+                await self._workflow.announce_dequeued(waiting.contents)
+
+            is_due = not self._run.is_cancelled
+        finally:
+            if not is_due:
+                self._core.floor.enqueue(waiting.message, has_caller=False, first=True)
+
+        if not is_due:
+            return None
 
         return TurnPlan(inputs=(admitted(waiting.message),), tool_choice=self._follow_up_choice())
 

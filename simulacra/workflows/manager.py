@@ -188,8 +188,11 @@ class WorkflowManager(Observable):
         workflow.forward_to(self._emitter, lambda event: ForwardedWorkflowEvent(manager=self, event=event))
 
         try:
-            await self._move_to("busy")
-            await self._emitter.emit(WorkflowBegin(manager=self, workflow=workflow))
+            with run.step():
+                await self._move_to("busy")
+
+            with run.step():
+                await self._emitter.emit(WorkflowBegin(manager=self, workflow=workflow))
 
             async with aclosing(workflow.conduct(run, inputs, committed=committed)) as events:
                 async for event in events:
@@ -202,7 +205,7 @@ class WorkflowManager(Observable):
             run.release()
 
             if self.state == "busy":
-                with anyio.CancelScope(shield=True):
+                with run.closing():
                     await self._move_to("idle")
 
     def new_workflow(self) -> Workflow:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any, Protocol
-
-import anyio
 
 from simulacra.conversation import Conversation
 from simulacra.dialog.inputs import TextOrContents, input_of
@@ -78,7 +78,8 @@ class Workflow(Observable):
         self._emitter = Emitter(WORKFLOW_EVENTS, report=self._report)
         self.stir: Callable[[], None] = _nobody_waits
         """Wakes the loop while it waits for tools: there is something for the consumer of its stream."""
-        self._above: tuple[Hearer, Callable[[Event], Event]] | None = None
+        self._above: Hearer | None = None
+        self._wrap: Callable[[Event], Event] = _as_it_is
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -128,7 +129,8 @@ class Workflow(Observable):
         unsubscribe = self._watch()
 
         try:
-            await self._move_to("busy")
+            with run.step():
+                await self.emit(self._changed("busy"))
 
             async with aclosing(loop.events(inputs, committed=committed)) as events:
                 async for event in events:
@@ -137,15 +139,14 @@ class Workflow(Observable):
             loop.reason, loop.error = "error", error
         except BaseException:
             loop.reason = "cancel"
+            run.cancel()
             raise
         finally:
             for stop in unsubscribe:
                 stop()
 
             run.response = loop.response
-
-            with anyio.CancelScope(shield=True):
-                await self._end(loop)
+            await self._end(run, loop)
 
         while run.outbox:
             yield run.outbox.popleft()
@@ -200,31 +201,37 @@ class Workflow(Observable):
 
     def forward_to(self, above: Hearer, wrap: Callable[[Event], Event]) -> None:
         """Let a manager or a parent workflow hear every event, wrapped."""
-        self._above = (above, wrap)
+        self._above = above
+        self._wrap = wrap
 
     async def emit(self, event: Event) -> None:
         """Announce to the consumer, to the listeners, and above."""
         self._keep(event)
-        await self._emitter.emit(event)
+
+        try:
+            await self._emitter.emit(event)
+        except BaseException:  # cancelled: those above are owed it all the same
+            self._post_above(event)
+            raise
 
         if self._above is not None:
-            above, wrap = self._above
-            await above.emit(wrap(event))
+            await self._above.emit(self._wrap(event))
 
     def post(self, event: Event) -> None:
         """`emit`, from a sync call."""
         self._keep(event)
         self._emitter.post(event)
-
-        if self._above is not None:
-            above, wrap = self._above
-            above.post(wrap(event))
+        self._post_above(event)
 
     async def announce_dequeued(self, contents: tuple[UserContent, ...]) -> None:
         await self.emit(MessageDequeued(workflow=self, message=contents))
 
     async def announce_progress(self, progress: ToolProgress) -> None:
         await self.emit(WorkflowToolProgress(workflow=self, progress=progress))
+
+    def _post_above(self, event: Event) -> None:
+        if self._above is not None:
+            self._above.post(self._wrap(event))
 
     def _keep(self, event: Event) -> None:
         if self._run is not None:
@@ -262,9 +269,11 @@ class Workflow(Observable):
         self._messages.append(message)
         await self.emit(WorkflowUpdate(workflow=self, message=message))
 
-    async def _end(self, loop: ToolLoop) -> None:
-        await self._see_rest()
-        self.result = WorkflowResult(
+    async def _end(self, run: Run, loop: ToolLoop) -> None:
+        """Announce the end (WF-11); whatever cuts an announcement short, the next one is made."""
+        rest = self._unseen()
+        self._messages += rest
+        self.result = result = WorkflowResult(
             reason=loop.reason,
             response=loop.response,
             messages=self.messages,
@@ -277,26 +286,34 @@ class Workflow(Observable):
             for child in self._children:
                 child.cancel()
 
+        acts: deque[Callable[[], Event]] = deque()
+        acts.extend(partial(WorkflowUpdate, workflow=self, message=message) for message in rest)
+        acts.append(partial(self._changed, "idle"))
+        acts.append(partial(WorkflowEnd, workflow=self, result=result, reason=result.reason))
+        acts.append(partial(WorkflowDispose, workflow=self))
+        acts.append(partial(self._changed, "disposed"))
+
         try:
-            await self._move_to("idle")
-            await self.emit(WorkflowEnd(workflow=self, result=self.result, reason=self.result.reason))
-            await self.emit(WorkflowDispose(workflow=self))
-            await self._move_to("disposed")
-        finally:  # asyncio can cancel what is shielded, too
-            self.state = "disposed"
+            with run.closing():
+                while acts:
+                    await self.emit(acts.popleft()())
+        finally:
+            while acts:
+                self.post(acts.popleft()())
+
             self._emitter.close()
 
-    async def _see_rest(self) -> None:
+    def _unseen(self) -> tuple[Message, ...]:
         """Results that a cancel left unsent are in history, too."""
         history = self.conversation.journal.history
         last = history.position(self._messages[-1].id or "") if self._messages else None
 
-        for message in () if last is None else history.messages[last + 1 :]:
-            await self._saw(message)
+        return () if last is None else history.messages[last + 1 :]
 
-    async def _move_to(self, current: WorkflowState) -> None:
+    def _changed(self, current: WorkflowState) -> WorkflowStateChange:
         previous, self.state = self.state, current
-        await self.emit(WorkflowStateChange(workflow=self, previous=previous, current=current))
+
+        return WorkflowStateChange(workflow=self, previous=previous, current=current)
 
     async def _report(self, error: Exception, event_name: str) -> None:
         await self._emitter.emit(
@@ -346,3 +363,8 @@ def result_of(response: Response) -> WorkflowResult:
 
 def _nobody_waits() -> None:
     """No tools are under way."""
+
+
+def _as_it_is(event: Event) -> Event:
+    """Nobody above hears it."""
+    return event

@@ -27,14 +27,19 @@ async def test_cx_01_wf_12_cancel_reaches_running_tools_and_finished_ones_keep_t
     conversation, provider = scripted(
         calls(("add", {"a": 1, "b": 2}, "t1"), ("door", {}, "t2")), "new answer", toolkit=[add, door.tool]
     )
+    sent = []
+    off = conversation.on("prompt_send", lambda event: sent.extend(shapes([event.message])))
     asked = Asked(group, conversation.prompt, "go")
     await door.entered.wait()
     await settle()
     conversation.cancel_response()
     await asked.ended.wait()
+    off()
 
     assert fake_clock.monotonic() == 0  # a tool that stops at once costs no time
     assert asked.outcome.cancelled
+    assert asked.outcome.message is conversation.messages[1]
+    assert sent == ["user"]
     assert not conversation.is_busy
     assert shapes(conversation.messages) == ["user", "calls", "results"]
     finished, stopped = outcomes(conversation.messages[-1])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from tool_loops import Log, add, counting, outcomes, shapes
 
-from simulacra.errors import InvalidStateError, ServerError, SimulacraError, StreamInterruptedError
+from simulacra.errors import DurabilityError, InvalidStateError, ServerError, SimulacraError, StreamInterruptedError
+from simulacra.journal import Journal
 from simulacra.messages import Usage
 from simulacra.policies import NoopPolicy
 from simulacra.streaming import MessageStart, MessageStop, TextDelta, ToolArgumentsDelta, ToolCallStart
@@ -119,6 +120,29 @@ async def test_w_wf_7_no_error_is_swallowed(scripted):
         result = await Workflow(conversation).start("go")
         assert isinstance(result.error, kind)
         assert result.reason == "error"
+
+
+async def test_w_wf_7_a_failure_of_the_engine_while_it_makes_a_call_ends_the_run_and_leaves_no_call_open(
+    managed, monkeypatch
+):
+    counted, notes = counting()
+    manager, provider = managed(calls(("count", {"n": 1}), ("count", {"n": 2})), "never", toolkit=[counted])
+    record = Journal.record
+
+    def fail(self, *drafts):
+        if any(draft.kind == "tool_result" and draft.body["content"].result.result for draft in drafts):
+            raise DurabilityError("disk full")
+
+        return record(self, *drafts)
+
+    monkeypatch.setattr(Journal, "record", fail)
+    result = await manager.run("go")
+
+    assert result.reason == "error"
+    assert isinstance(result.error, DurabilityError)
+    assert len(provider.requests) == 1
+    assert shapes(manager.conversation.messages) == ["user", "calls", "results"]
+    assert not manager.conversation.is_busy
 
 
 async def test_a_reply_that_ended_in_an_error_raises_only_when_asked(managed):

@@ -39,8 +39,9 @@ async def test_wf_12_t14_a_thread_that_does_not_stop_is_left_behind_and_its_outc
     assert conversation.messages[:-1] == before
     assert "let go" in note.content[0].text
     assert "lock" in note.content[0].text
-    late = [entry for entry in conversation.journal.entries(kinds={"tool_result"}) if entry.body.get("late")]
-    assert len(late) == 1
+    recorded = [entry.body for entry in conversation.journal.entries(kinds={"tool_result"})]
+    assert ["late" in body for body in recorded] == [False, True]
+    assert [body["content"].result.result for body in recorded] == [False, True]
     await conversation.prompt("well?")
     assert note in provider.requests[-1].messages
 

@@ -159,6 +159,17 @@ async def test_tls_40_the_choice_of_a_call_and_of_the_conversation_are_bound_so_
     assert [request.options.tool_choice for request in provider.requests] == ["any", "auto", "count", "auto"]
 
 
+async def test_tls_40_the_choice_of_a_call_goes_before_the_managers_and_that_before_the_conversations(managed):
+    counted, _ = counting()
+    manager, provider = managed(
+        *["end"] * 3, toolkit=[counted], tool_choice="auto", options=RequestOptions(tool_choice="any")
+    )
+    await manager.run("go")
+    await manager.run("go", tool_choice="none")
+    await manager.conversation.prompt("go", tool_choice="count")
+    assert [request.options.tool_choice for request in provider.requests] == ["auto", "none", "count"]
+
+
 async def test_tls_40_a_queued_message_is_no_first_request(managed):
     counted, _ = counting()
     manager, provider = managed(asking(), "one", "two", toolkit=[counted], tool_choice="any")

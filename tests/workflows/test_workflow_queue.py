@@ -158,6 +158,33 @@ async def test_wf_17_a_cancel_after_the_last_reply_takes_no_message_off_the_queu
     assert len(manager.conversation.queued) == 1
 
 
+async def test_wf_17_a_run_that_was_limited_takes_no_message_off_the_queue(managed):
+    manager, provider = managed(calls(("add", {"a": 1, "b": 2})), "the end", toolkit=[add], max_rounds=1)
+    manager.queue_message("later")
+    result = await manager.run("go")
+
+    assert (result.reason, result.text) == ("limit", "the end")
+    assert len(provider.requests) == 2
+    assert len(manager.conversation.queued) == 1
+
+
+async def test_wf_17_a_cancel_that_comes_with_the_announcement_puts_the_message_back(managed):
+    manager, provider = managed("one", "two")
+    manager.queue_message("later")
+
+    def cancel(event):
+        if event.event.name == "message_dequeued":
+            manager.conversation.cancel_response()
+
+    manager.on("workflow_event", cancel)
+    result = await manager.run("go")
+
+    assert result.text == "one"
+    assert len(provider.requests) == 1
+    assert len(manager.conversation.queued) == 1
+    assert shapes(manager.conversation.messages) == ["user", "assistant"]
+
+
 async def test_wf_17_a_message_taken_off_the_queue_is_not_lost_to_a_cancelled_task(managed):
     manager, provider = managed("one", "two", "three")
     manager.queue_message("later")
