@@ -298,10 +298,23 @@ class Workflow(Observable):
                 while acts:
                     await self.emit(acts.popleft()())
         finally:
-            while acts:
-                self.post(acts.popleft()())
+            if acts:
+                self._end_without_waiting(run, acts)
+            else:
+                self._emitter.close()
 
-            self._emitter.close()
+    def _end_without_waiting(self, run: Run, acts: deque[Callable[[], Event]]) -> None:
+        """Sync listeners hear the rest now; async ones, beside whatever comes next."""
+        while acts:
+            self.post(acts.popleft()())
+
+        async def tell_async_listeners() -> None:
+            try:
+                await self._emitter.flush()
+            finally:
+                self._emitter.close()
+
+        run.core.background.start(tell_async_listeners)
 
     def _unseen(self) -> tuple[Message, ...]:
         """Results that a cancel left unsent are in history, too."""
