@@ -162,10 +162,11 @@ class Stubborn(ToolClass):
 
     entered: anyio.Event
     opened: anyio.Event
+    answer = "through"
 
     async def execute(self) -> str:
         with anyio.CancelScope(shield=True):
             type(self).entered.set()
             await type(self).opened.wait()
 
-        return "through"
+        return self.answer
