@@ -148,12 +148,12 @@ class Hush:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Make a checkpoint; the deck's next reply is its summary."""
+    """Make a checkpoint; its summary comes before every other reply."""
 
-    replies: tuple[Dealt, ...] = ()
+    summary: Dealt
 
     def __call__(self, stage: Stage) -> None:
-        stage.deck.extend(self.replies)
+        stage.deck.appendleft(self.summary)
         stage.start(Call("checkpoint"), stage.conversation.checkpoint)
 
 
@@ -271,7 +271,10 @@ cancels = st.one_of(
     st.builds(Hush),
 )
 edits = st.one_of(
-    st.builds(Checkpoint, replies), st.builds(Rollback, st.booleans()), st.builds(Clear), st.builds(Load, shapes)
+    st.builds(Checkpoint, st.just(Dealt("text")) | st.just(Dealt("slow text")) | dealt),
+    st.builds(Rollback, st.booleans()),
+    st.builds(Clear),
+    st.builds(Load, shapes),
 )
 queueing = st.one_of(st.builds(Steer), st.builds(Resume), st.builds(DropQueue), st.builds(Regulate, when_busy))
 groups = st.sampled_from([sends, sends, early, cancels, cancels, edits, queueing])

@@ -17,8 +17,8 @@ from sendable import transcript
 LAST_MOMENTS = 0.35
 """Seconds in which a disposed conversation has settled: its turn, its children, its background work."""
 PROFILE = settings(
-    max_examples=200,
-    stateful_step_count=15,
+    max_examples=300,
+    stateful_step_count=25,
     deadline=None,
     derandomize=True,
     print_blob=False,
@@ -44,11 +44,12 @@ class ConversationMachine(RuleBasedStateMachine):
 
         return self._stage
 
-    @initialize(when_busy=when_busy, managed=st.booleans())
-    def begin(self, when_busy: Any, managed: bool) -> None:
-        self._open = partial(Stage, self._backend, when_busy, managed=managed)
-        self._stage = self._open()
+    @initialize(when_busy=when_busy, managed=st.booleans(), last=st.none() | st.none() | steps)
+    def begin(self, when_busy: Any, managed: bool, last: Any) -> None:
+        """Open a conversation. It ends with a prompt that has to work, or in the midst of the `last` steps."""
+        self._stage = Stage(self._backend, when_busy, managed=managed)
         self._is_whole = True
+        self._last = last
 
     @rule(send=sends | early)
     def send(self, send: Any) -> None:
@@ -57,6 +58,11 @@ class ConversationMachine(RuleBasedStateMachine):
     @rule(action=cancels | edits | queueing)
     def disturb(self, action: Any) -> None:
         self._guard(lambda: self.stage.perform([(0, action)]))
+
+    @rule(edit=edits)
+    def edit_at_rest(self, edit: Any) -> None:
+        self._guard(self._rest)
+        self._guard(lambda: self.stage.perform([(0, edit)]))
 
     @rule(steps=steps)
     def do_at_once(self, steps: Any) -> None:
@@ -70,10 +76,6 @@ class ConversationMachine(RuleBasedStateMachine):
     def rest(self) -> None:
         self._guard(self._rest)
 
-    @rule(steps=steps, turns=st.integers(0, 8))
-    def dispose(self, steps: Any, turns: int) -> None:
-        self._guard(lambda: self._dispose([*steps, (turns, Dispose())]))
-
     @invariant()
     def holds(self) -> None:
         if self._stage is not None and self._is_whole:
@@ -85,21 +87,9 @@ class ConversationMachine(RuleBasedStateMachine):
 
         try:
             if self._is_whole:
-                self._guard(self._end)
+                self._guard(self._end if self._last is None else self._dispose)
         finally:
             self.stage.release()
-
-    def _dispose(self, steps: Any) -> None:
-        """Everything settles; a new conversation takes its place."""
-        self.stage.perform(steps)
-        self.stage.wait(LAST_MOMENTS)
-
-        if not self.stage.is_dawdling:
-            check_disposed(self.stage)
-
-        self.stage.wait(60.0)
-        self.stage.release()
-        self._stage = self._open()
 
     def _rest(self) -> None:
         self.stage.rest()
@@ -118,6 +108,16 @@ class ConversationMachine(RuleBasedStateMachine):
         assert self.stage.requests[-1].messages[-1].content[-1].text == last.text
         self.stage.close()
         assert self.stage.conversation.state == "disposed"
+
+    def _dispose(self) -> None:
+        """Whatever is under way when the conversation is disposed settles."""
+        self.stage.perform([*self._last, (1, Dispose())])
+        self.stage.wait(LAST_MOMENTS)
+
+        if not self.stage.is_dawdling:
+            check_disposed(self.stage)
+
+        self.stage.wait(60.0)
 
     def _guard(self, work: Any) -> None:
         """Remember that something broke, and show what the conversation looks like."""
