@@ -281,6 +281,20 @@ async def test_conv_30_a_tool_can_cancel_the_response_it_serves(scripted):
     assert (await conversation.prompt("new")).text == "new"
 
 
+async def test_conv_30_a_tool_can_cancel_it_from_its_thread(scripted):
+    @tool
+    def leave(context: ToolContext) -> str:
+        """Cancel and come to an end."""
+        context.conversation.cancel_response()
+
+        return "left"
+
+    conversation, _ = scripted(calls(("leave", {})), "new", toolkit=[leave])
+    assert (await conversation.prompt("go")).cancelled
+    assert outcomes(conversation.messages[-1]) == [{"result": True, "output": "left"}]
+    assert (await conversation.prompt("new")).text == "new"
+
+
 async def test_cx_r4_no_request_follows_a_cancel_that_came_with_the_last_result(managed):
     manager, provider = managed(calls(("add", {"a": 1, "b": 2})), "never", toolkit=[add])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import anyio
 import pytest
 from tool_loops import Asked, Door, add, counting, outcomes, settle, shapes
@@ -10,7 +12,7 @@ from simulacra.errors import InvalidStateError, ServerError
 from simulacra.events import HistoryChange, StateChange
 from simulacra.policies import NoopPolicy
 from simulacra.testing import calls, fault
-from simulacra.tools import ToolClass
+from simulacra.tools import ToolClass, ToolContext, tool
 from simulacra.workflows import Workflow
 from simulacra.workflows.events import WorkflowEnd, WorkflowEvent, WorkflowToolProgress, WorkflowUpdate
 
@@ -92,6 +94,27 @@ async def test_progress_of_a_running_tool_reaches_the_stream_at_once(scripted, s
                 steps.doors[len(seen) - 1].set()
 
     assert seen == [("step 1", []), ("step 2", [])]
+
+
+async def test_progress_told_in_a_thread_reaches_the_stream_while_the_thread_runs(scripted):
+    heard = threading.Event()
+
+    @tool
+    def work(context: ToolContext) -> bool:
+        """Tell of a step and wait until it is known."""
+        context.report_progress(message="half way")
+
+        return heard.wait(60)
+
+    conversation, _ = scripted(calls(("work", {})), "done", toolkit=[work])
+
+    async with conversation.stream("go") as stream:
+        async for event in stream:
+            if isinstance(event, WorkflowToolProgress):
+                assert event.progress.message == "half way"
+                heard.set()
+
+    assert outcomes(conversation.messages[2]) == [{"result": True, "output": True}]
 
 
 async def test_progress_reaches_sync_and_async_listeners_while_the_tool_runs(managed, steps):
