@@ -10,7 +10,15 @@ from simulacra.dialog.core import Core
 from simulacra.errors import ConfigurationError, InvalidStateError, OperationCancelledError, ProtocolError
 from simulacra.events import CheckpointBegin, CheckpointComplete
 from simulacra.journal import EntryDraft
-from simulacra.messages import CheckpointState, Message, Response, TextContent, ToolResultContent, UserMessage
+from simulacra.messages import (
+    AssistantMessage,
+    CheckpointState,
+    Message,
+    Response,
+    TextContent,
+    ToolResultContent,
+    UserMessage,
+)
 from simulacra.provider import ModelProvider
 
 _FINISHED = frozenset({"end_turn", "stop_sequence", "other", "tool_use"})
@@ -65,7 +73,7 @@ async def make_checkpoint(core: Core, config: CheckpointConfig | None) -> Checkp
 def _messages_to_cover(core: Core) -> Sequence[Message]:
     """All messages, or those after the last boundary; all, if that boundary is gone (CP-2)."""
     history = core.journal.history
-    messages = history.messages
+    messages = _before_results(history.messages)
 
     if not messages:
         raise InvalidStateError("checkpoint", state="no messages to checkpoint", remedy="Send a prompt first")
@@ -78,6 +86,20 @@ def _messages_to_cover(core: Core) -> Sequence[Message]:
         raise InvalidStateError(
             "checkpoint", state="no new messages since last checkpoint", remedy="Send a prompt first"
         )
+
+    return messages
+
+
+def _before_results(messages: Sequence[Message]) -> Sequence[Message]:
+    """Up to the last reply while its calls run: the results will stand behind it, before what came meanwhile."""
+    for at in range(len(messages) - 1, -1, -1):
+        message = messages[at]
+
+        if isinstance(message, AssistantMessage):
+            return messages[: at + 1] if message.tool_calls else messages
+
+        if _has_results(message):
+            break
 
     return messages
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import anyio
 import pytest
+from conversation_kit import sketch
+from dealt_replies import PAUSE, Slow, Stubborn
+from sendable import request_faults
 
 from simulacra.conversation import Conversation
 from simulacra.events import StateChange
-from simulacra.testing import FakeClock, ScriptedProvider, delay, reply
+from simulacra.testing import FakeClock, ScriptedProvider, calls, delay, reply
 
 pytestmark = pytest.mark.anyio
 
@@ -38,3 +41,29 @@ async def test_conv_21_dispose_settles_those_who_had_just_got_the_floor_together
         for kind in ("input_queued", "input_dropped")
     )
     assert dropped == queued
+
+
+async def test_w_cp_1_a_checkpoint_while_tools_run_never_covers_the_results_to_come(fake_clock: FakeClock):
+    """An older call may end meanwhile: its note then is the last message, but the results will stand before it."""
+    script = [calls(("stubborn", {"tag": 1})), calls(("slow", {"tag": 2})), "Summary."]
+    provider = ScriptedProvider(script, otherwise="ok")
+    conversation = Conversation(provider, toolkit=[Stubborn, Slow])
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(conversation.prompt, "one")
+        await fake_clock.advance(0)
+        conversation.cancel_response()
+        await fake_clock.advance(8 * PAUSE)
+        tasks.start_soon(conversation.prompt, "two")
+        await fake_clock.advance(3 * PAUSE)
+        assert sketch(conversation.messages[-1:])[0].startswith("U The tool stubborn")
+        assert conversation.is_busy
+        state = await conversation.checkpoint()
+        await fake_clock.advance(4 * PAUSE)
+
+    sent = provider.requests[-1].messages
+    assert sketch(conversation.messages[4:6]) == ["A <slow>", "U =slow"]
+    assert state.message_id == conversation.messages[4].id
+    assert sketch(sent)[1:3] == ["A <slow>", "U =slow"]
+    assert "stubborn" in sketch(sent)[3]
+    assert not request_faults(sent)
