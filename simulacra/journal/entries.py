@@ -5,8 +5,8 @@
 | `user_admitted` | `message`, `request_id`, `committed` (tool results are in history at once) |
 | `response_opened` | `response_id` (id of the message to be), `request_id`, `model` |
 | `response_closed` | `request_id`, `status`, `message` (`None`: nothing was delivered), `error`, `provider_message_id` |
-| `tool_intent` | `tool_request_id`, `tool`, `params`, `effect` |
-| `tool_result` | `tool_request_id`, `content` (the result block) |
+| `tool_intent` | `tool_request_id`, `tool`, `params`, `effect`, `key`; written when the call begins, not before |
+| `tool_result` | `tool_request_id`, `content` (the result block), `late` (it had been answered before it ended) |
 | `input_queued`, `input_dropped` | `input_id`, `content` / `input_id`, `reason` |
 | `history_loaded`, `history_cleared` | `messages`, `checkpoint` / nothing |
 | `checkpoint` | `state` (`None`: dropped) |
