@@ -86,8 +86,8 @@ class Conversation(ConversationAttributes, Observable):
             ),
             options=require_kind(options or RequestOptions(), RequestOptions, "options"),
         )
-        settings.system = system
-        settings.toolkit = tuple(toolkit)
+        settings.system = require_kind(system, str | None, "system")
+        settings.toolkit = toolkit
         self.core = Core(self, id or str(uuid.uuid4()), settings, when_busy=require_choice(when_busy))
         """The moving parts, for drivers and front ends."""
         self._emitter = self.core.emitter

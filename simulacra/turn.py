@@ -15,6 +15,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pydantic import ValidationError
+
 from simulacra.clock import clock, time_limit
 from simulacra.dialog.announcer import Announcer
 from simulacra.dialog.closing import calls_refused, response_closed
@@ -282,7 +284,7 @@ class Turn:
 
         tell, fold = self._tell, self._fold
         fold.stop_reason = "cancelled"
-        message = fold.partial("interrupted")
+        message = self._seen("interrupted")
         self.response = Response(message=message, stop_reason="cancelled", usage=fold.usage, request_id=self.request_id)
         stopping = tell.state_change("stopping")
         self._decide(
@@ -298,7 +300,7 @@ class Turn:
         if self._ending is not None:
             return
 
-        seen = self._fold.partial("failed")
+        seen = self._seen("failed")
 
         if isinstance(error, ProviderError):
             name_place(error, self._opening.provider)
@@ -309,6 +311,13 @@ class Turn:
         self._record_close(seen, "failed", error)
         told = self._tell.request_error(self._plan.inputs, error, self._opening.metadata, self._fold.usage)
         self._decide(lambda: told)
+
+    def _seen(self, status: MessageStatus) -> AssistantMessage | None:
+        """What was delivered; values that no message can hold came from the provider and are what failed."""
+        try:
+            return self._fold.partial(status)
+        except ValidationError:
+            return None
 
     def _decide(self, *acts: Act) -> None:
         """From here on the turn only ends: by these acts, then it is idle."""

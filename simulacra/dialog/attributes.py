@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from simulacra.dialog.core import Core
@@ -106,7 +107,7 @@ class ConversationAttributes:
     @system.setter
     def system(self, system: str | None) -> None:
         self._require_alive("setting the system prompt")
-        self.core.settings.system = system
+        self.core.settings.system = require_kind(system, str | None, "system")
 
     @property
     def toolkit(self) -> tuple[type[ToolClass], ...]:
@@ -115,7 +116,7 @@ class ConversationAttributes:
     @toolkit.setter
     def toolkit(self, toolkit: Sequence[type[ToolClass]]) -> None:
         self._require_alive("setting the toolkit")
-        self.core.settings.toolkit = tuple(toolkit)
+        self.core.settings.toolkit = toolkit
 
     @property
     def options(self) -> RequestOptions:
@@ -148,14 +149,16 @@ class ConversationAttributes:
             self.core.require_state(operation, "idle")
 
 
-def require_kind(value: T, kind: type[Any], name: str) -> T:
+def require_kind(value: T, kind: type[Any] | UnionType, name: str) -> T:
     """The value, if it is what it should be.
 
     Raises:
         ConfigurationError: It is not.
     """
     if not isinstance(value, kind):
-        raise ConfigurationError(f"{name} takes a {kind.__name__}, not {type(value).__name__}: {value!r:.100}")
+        raise ConfigurationError(
+            f"{name} takes {getattr(kind, '__name__', kind)}, not {type(value).__name__}: {value!r:.100}"
+        )
 
     return value
 
@@ -181,9 +184,18 @@ def provider_of(provider: ModelProvider | str) -> ModelProvider:
     if isinstance(provider, str):
         return resolve(provider)
 
+    if isinstance(provider, type):
+        raise ConfigurationError(f"a provider is an instance: write {provider.__name__}(...), not {provider.__name__}")
+
     if not isinstance(provider, ModelProvider):
         raise ConfigurationError(
             f"a provider is a ModelProvider or its name 'vendor:model', not {type(provider).__name__}"
         )
+
+    for name in ("kind", "model"):
+        if not isinstance(getattr(provider, name, None), str):
+            raise ConfigurationError(
+                f"{type(provider).__name__} needs a text {name!r}: set it in the class or instance"
+            )
 
     return provider

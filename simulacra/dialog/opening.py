@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simulacra.clock import time_limit
@@ -24,7 +24,7 @@ from simulacra.journal import EntryDraft
 from simulacra.messages import AssistantMessage, Message
 from simulacra.policies import PolicyResult, RequestAttempt
 from simulacra.provider import ModelProvider, ModelRequest, RequestOptions
-from simulacra.streaming import OpenStream, opens_reply, peek_generator
+from simulacra.streaming import OpenStream, StreamEvent, opens_reply, peek_generator
 from simulacra.transformers import ContextTransformer, TransformContext
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ class Opening:
 
         try:
             with time_limit(self.options.first_event_timeout) as limit:
-                first, events = await peek_generator(provider.stream(request), opens_reply)
+                first, events = await peek_generator(_events_of(provider, request), opens_reply)
 
             if limit.cancelled_caught:
                 raise TimeoutExceededError(
@@ -211,6 +211,18 @@ def check_tool_choice(settings: Settings, options: RequestOptions) -> None:
         raise ConfigurationError(
             f"tool_choice {choice!r} is none of auto, none, any, nor a tool of the toolkit ({', '.join(known)})"
         )
+
+
+def _events_of(provider: ModelProvider, request: ModelRequest) -> AsyncIterator[StreamEvent]:
+    events = provider.stream(request)
+
+    if isinstance(events, Coroutine):
+        events.close()
+        raise ConfigurationError(
+            f"{type(provider).__name__}.stream returns instead of yielding: make it an async generator, with `yield`"
+        )
+
+    return events
 
 
 def name_place(error: ProviderError, provider: ModelProvider) -> None:

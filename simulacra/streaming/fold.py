@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 from simulacra.cleaning import clean_text
 from simulacra.errors import ProtocolError
 from simulacra.messages import (
+    STOP_REASONS,
     AssistantContent,
     AssistantMessage,
     MessageStatus,
@@ -125,6 +126,8 @@ class Fold:
                 changes = [change for index in list(self._by_index) for change in self._stop(index)]
                 self._close(stop_reason, stop_details)
                 return changes
+            case _:
+                raise ProtocolError(f"a provider yields stream events, such as TextDelta, not {type(event).__name__}")
 
     def message(self) -> AssistantMessage:
         """The finished message."""
@@ -208,6 +211,9 @@ class Fold:
         return [Change("update", block, rest), complete] if rest else [complete]
 
     def _close(self, stop_reason: StopReason, stop_details: str | None) -> None:
+        if stop_reason not in STOP_REASONS:  # a provider that passes its vendor's word on
+            stop_reason, stop_details = "other", stop_details or str(stop_reason)
+
         has_call = any(block.type == "tool" for block in self.blocks)
 
         if has_call and stop_reason in _CORRECTABLE:

@@ -11,6 +11,7 @@ import anyio
 
 from simulacra.blocking import refuse_inside_loop, run_sync
 from simulacra.conversation import Conversation, register_default_driver
+from simulacra.dialog.attributes import require_kind
 from simulacra.dialog.inputs import TextOrContents, input_of
 from simulacra.dialog.run import Run, admit
 from simulacra.emitter import Emitter, Event, Observable
@@ -65,7 +66,7 @@ class WorkflowManager(Observable):
         on_tool_result: Callable[[ToolResultInfo], object] | None = None,
         name: str | None = None,
     ) -> None:
-        core = conversation.core
+        core = require_kind(conversation, Conversation, "conversation").core
         core.require_free("attaching a manager")
 
         if core.driver is not None:
