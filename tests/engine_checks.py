@@ -58,6 +58,7 @@ def check_at_rest(stage: Stage) -> None:
     assert not [waiting for waiting in conversation.queued if waiting.has_caller]
     assert stage.provider.open_streams == 0, "a stream was left open"
     assert stage.clock.pending == 0, "a timer was left behind"
+    assert not conversation.core.background._jobs, "work was left behind"
     _check_events(stage)
     _check_calls_are_answered(stage)
 

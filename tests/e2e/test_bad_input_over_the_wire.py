@@ -76,7 +76,12 @@ async def test_a_wrong_key_is_one_request_and_leaves_a_conversation_to_use(serve
         assert await texts_after_a_failure(conversation) == ["again"]
 
 
-async def test_a_server_that_is_not_there_is_tried_again_then_named(jumping: FakeClock, serve: Any):
+async def test_a_server_that_is_not_there_is_tried_again_then_named(
+    jumping: FakeClock, serve: Any, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("http_proxy", "all_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]  # bound, but nobody listens
