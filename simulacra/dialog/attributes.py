@@ -184,7 +184,7 @@ def provider_of(provider: ModelProvider | str) -> ModelProvider:
     if isinstance(provider, str):
         return resolve(provider)
 
-    if isinstance(provider, type):
+    if isinstance(provider, type) and issubclass(provider, ModelProvider):
         raise ConfigurationError(f"a provider is an instance: write {provider.__name__}(...), not {provider.__name__}")
 
     if not isinstance(provider, ModelProvider):
