@@ -170,8 +170,10 @@ class WorkflowManager(Observable):
         """
         self._require_alive("queue_message")
 
-        if self.current_workflow is not None:
-            self.current_workflow.queue_message(text_or_contents)
+        workflow = self.current_workflow
+
+        if workflow is not None and workflow.state != "disposed":  # it may still be on its way out
+            workflow.queue_message(text_or_contents)
         else:
             self.conversation.core.floor.enqueue(input_of(text_or_contents), has_caller=False)
 

@@ -11,6 +11,8 @@ from sendable import request_faults
 from simulacra.conversation import Conversation
 from simulacra.events import StateChange
 from simulacra.testing import FakeClock, ScriptedProvider, calls, delay, reply
+from simulacra.workflows import WorkflowManager
+from simulacra.workflows.events import ForwardedWorkflowEvent, WorkflowStateChange
 
 pytestmark = pytest.mark.anyio
 
@@ -41,6 +43,23 @@ async def test_conv_21_dispose_settles_those_who_had_just_got_the_floor_together
         for kind in ("input_queued", "input_dropped")
     )
     assert dropped == queued
+
+
+async def test_wf_17_a_message_queued_while_a_workflow_is_on_its_way_out_waits_for_the_next_one():
+    conversation = Conversation(ScriptedProvider(["one", "two", "three"]))
+    manager = WorkflowManager(conversation)
+    queued = []
+
+    def queue(event: ForwardedWorkflowEvent) -> None:
+        if isinstance(event.event, WorkflowStateChange) and event.event.current == "disposed" and not queued:
+            queued.append(manager.queue_message("later"))
+
+    manager.on(ForwardedWorkflowEvent, queue)
+    await manager.run("first")
+    assert sketch(conversation.messages) == ["U first", "A one"]
+    await manager.run("second")
+
+    assert sketch(conversation.messages)[2:] == ["U second", "A two", "U later", "A three"]
 
 
 async def test_w_cp_1_a_checkpoint_while_tools_run_never_covers_the_results_to_come(fake_clock: FakeClock):
