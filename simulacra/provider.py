@@ -21,6 +21,7 @@ from simulacra.serialization import dump_message
 from simulacra.streaming import StreamEvent
 
 if TYPE_CHECKING:
+    from simulacra.rules import RuleTable
     from simulacra.transformers import ContextTransformer
 
 
@@ -135,12 +136,14 @@ class ProviderProfile:
         max_output_tokens: Tokens a reply may have.
         media_types: Media types that are accepted in prompts.
         raw_kinds: Kinds of `RawContent` that are sent back as they came.
+        rules: What the vendor's API accepts; every request is put right by it last.
     """
 
     context_window: int | None = None
     max_output_tokens: int | None = None
     media_types: frozenset[str] | None = None
     raw_kinds: frozenset[str] = frozenset()
+    rules: RuleTable | None = None
 
 
 class ModelProvider(ABC):
@@ -213,6 +216,7 @@ class ProviderPlugin:
         keys: Environment variables that hold a key; empty when none is needed.
         remedy: How to get what is missing, as one sentence or command.
         default_model: The model meant by the bare vendor's word.
+        rules: What the vendor's API accepts, for linting and emulators that have neither client nor key.
     """
 
     kind: str
@@ -220,3 +224,4 @@ class ProviderPlugin:
     keys: tuple[str, ...] = ()
     remedy: str = ""
     default_model: str | None = None
+    rules: RuleTable | None = None

@@ -50,6 +50,7 @@ class AnthropicEmulator(VendorEmulator):
         script: The replies in order, or a function from a request to its reply.
     """
 
+    vendor = "anthropic"
     prefix = ""
     request_id_header = "request-id"
 

@@ -43,6 +43,7 @@ class OpenAIEmulator(VendorEmulator):
         script: The replies in order, or a function from a request to its reply.
     """
 
+    vendor = "openai"
     prefix = "/v1"
 
     def render_events(self, reply: EmulatedReply, request: EmulatedRequest) -> list[bytes]:

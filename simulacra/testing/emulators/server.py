@@ -13,13 +13,15 @@ from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import anyio
 import anyio.to_thread
 from anyio.abc import SocketAttribute, SocketStream, TaskStatus
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from simulacra import registry
+from simulacra.rules import RuleTable, Violation, Wire
 from simulacra.testing.emulators.connection import Connection
 from simulacra.testing.emulators.replies import EmulatedReply, EmulatedRequest, http_error
 from simulacra.testing.scripted import UnexpectedRequestError, UnusedStepsError
@@ -36,18 +38,25 @@ class VendorEmulator(ABC):
 
     Args:
         script: The replies in order, or a function from a request to its reply.
+        rules: What is refused with the vendor's error, before the script sees it; the rules of the vendor's plugin when
+            not given, `None` for nothing.
     """
 
+    vendor: str
+    """The vendor's word in the registry, where its rules come from."""
     prefix: str
     """Path that the vendor's base URL ends with."""
     request_id_header = "x-request-id"
     """In which the vendor names its id of a request."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, *, rules: RuleTable | Literal["vendor"] | None = "vendor") -> None:
+        self.rules = registry.plugin(self.vendor).rules if rules == "vendor" else rules
         self.requests: list[EmulatedRequest] = []
         """Every request that the script answers, in the order they came."""
         self.side_requests: list[EmulatedRequest] = []
         """Requests that are answered beside the script, such as those that count tokens."""
+        self.refused: list[tuple[EmulatedRequest, tuple[Violation, ...]]] = []
+        """Requests that break a rule, each with what it breaks; the script sees none of them."""
         self.open_connections = 0
         self._script = script
         self._failure: Exception | None = None
@@ -82,6 +91,12 @@ class VendorEmulator(ABC):
         del request
 
         return None
+
+    def wire_of(self, request: EmulatedRequest) -> Wire:
+        """What the rules look at: the body, as a rule."""
+        body = request.body
+
+        return body if isinstance(body, dict) else {}
 
     def start(self) -> None:
         """Begin to serve, on a free port."""
@@ -221,6 +236,11 @@ class VendorEmulator(ABC):
             self.side_requests.append(request)
             return beside
 
+        if violations := self._violations(request):
+            self.refused.append((request, violations))
+            self._tell()
+            return self._refusal(violations[0])
+
         number = len(self.requests)
         self.requests.append(request)
         self._tell()
@@ -237,6 +257,21 @@ class VendorEmulator(ABC):
         self._failure = self._failure or error
 
         return http_error(400, f"emulator: {error}")
+
+    def _violations(self, request: EmulatedRequest) -> tuple[Violation, ...]:
+        """What a request breaks; a body that is no JSON is the script's failure, further on."""
+        if self.rules is None:
+            return ()
+
+        try:
+            wire = self.wire_of(request)
+        except ValueError:
+            return ()
+
+        return self.rules.check(wire)
+
+    def _refusal(self, violation: Violation) -> EmulatedReply:
+        return http_error(violation.status, f"{violation.path}: {violation.reason}", code=violation.code)
 
     async def _write(self, connection: Connection, request: EmulatedRequest, reply: EmulatedReply) -> bool:
         if reply.hangs_up:
