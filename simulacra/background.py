@@ -13,12 +13,22 @@ from contextvars import copy_context
 from typing import Any
 
 import anyio
-import anyio.lowlevel
 
 from simulacra.clock import time_limit
+from simulacra.scopes import Signal, cancel_scope
 
 logger = logging.getLogger("simulacra.background")
 CLOSE_SECONDS = 0.1
+
+
+def call_soon(function: Callable[[], object]) -> None:
+    """Call a function, in the caller's context, as soon as the running task waits for anything or ends."""
+    if (loop := _asyncio_loop()) is not None:
+        loop.call_soon(function)
+    else:
+        import trio  # noqa: PLC0415 -- only one of the two loops is in use
+
+        trio.lowlevel.current_trio_token().run_sync_soon(copy_context().run, function)
 
 
 class Job:
@@ -27,8 +37,8 @@ class Job:
     def __init__(self, work: Callable[[], Awaitable[None]], ended: Callable[[Job], None]) -> None:
         self._work = work
         self._ended = ended
-        self._scope = anyio.CancelScope()
-        self._done = anyio.Event()
+        self._scope = cancel_scope()
+        self._done = Signal()
         self._task: Any = None
 
     @property
@@ -44,9 +54,7 @@ class Job:
         await self._done.wait()
 
     def start(self) -> None:
-        loop = anyio.lowlevel.current_token().native_token
-
-        if isinstance(loop, asyncio.AbstractEventLoop):
+        if (loop := _asyncio_loop()) is not None:
             self._task = loop.create_task(self._run())
         else:
             import trio  # noqa: PLC0415 -- only one of the two loops is in use
@@ -65,6 +73,7 @@ class Job:
         finally:
             self._ended(self)
             self._done.set()
+            self._task = None  # it holds this coroutine: together only the collector would free them
 
 
 class Background:
@@ -95,3 +104,10 @@ class Background:
         with time_limit(CLOSE_SECONDS, shield=True):
             for job in jobs:
                 await job.wait()
+
+
+def _asyncio_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

@@ -13,6 +13,7 @@ import anyio
 
 from simulacra.clock import Timer, clock
 from simulacra.errors import ConfigurationError, OperationCancelledError
+from simulacra.scopes import cancel_scope
 
 Handler = Callable[[], object]
 P = ParamSpec("P")
@@ -190,7 +191,7 @@ async def cancellable(token: CancellationToken, fn: Callable[P, Awaitable[T]], *
     """
     token.throw_if_cancellation_requested()
 
-    with anyio.CancelScope() as scope:
+    with cancel_scope() as scope:
         unsubscribe = token.once("cancel", scope.cancel)
 
         try:

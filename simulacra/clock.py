@@ -18,6 +18,8 @@ from typing import Protocol
 import anyio
 from anyio import CancelScope
 
+from simulacra.scopes import cancel_scope
+
 # The variant is two fixed bits before two random ones: of a random digit's sixteen values four remain.
 _VARIANTS = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
 
@@ -130,7 +132,7 @@ class TimeLimit(AbstractContextManager[CancelScope, bool | None]):
 
     def __init__(self, seconds: float | None, *, shield: bool) -> None:
         self._seconds = seconds
-        self._scope = CancelScope(shield=shield)
+        self._scope = cancel_scope(shield=shield)
         self._timer: Timer | None = None
 
     def __enter__(self) -> CancelScope:

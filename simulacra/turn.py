@@ -340,6 +340,9 @@ class Turn:
 
     async def _hasten(self) -> None:
         """End within the bound, out of reach of further cancels: no listener holds up anything beyond it."""
+        if not self._ending and self._stream is None:
+            return
+
         assert self._ending is not None
 
         try:

@@ -26,7 +26,7 @@ from simulacra.journal import EntryDraft, Journal
 from simulacra.policies import Policy
 from simulacra.provider import ModelProvider, RequestOptions
 from simulacra.tokens import TokenCounter
-from simulacra.tools import ToolClass, ToolRunner, check_toolkit
+from simulacra.tools import ToolClass, ToolRunner
 from simulacra.transformers import ContextTransformer
 
 if TYPE_CHECKING:
@@ -64,30 +64,19 @@ class Settings:
         self.options = options
         self.system: str | None = None
         self.counter = TokenCounter()
-        self._toolkit: tuple[type[ToolClass], ...] = ()
-        self._runner: ToolRunner | None = None
+        self.runner = ToolRunner(())
+        """Runs the toolkit's tools; their definitions are built once per toolkit."""
 
     @property
     def toolkit(self) -> tuple[type[ToolClass], ...]:
-        return self._toolkit
+        return self.runner.tools
 
     @toolkit.setter
     def toolkit(self, tools: Sequence[type[ToolClass]]) -> None:
-        self._toolkit = check_toolkit(tools)
-        self._runner = None
-
-    @property
-    def runner(self) -> ToolRunner:
-        """Runs the toolkit's tools; its definitions are built once per toolkit."""
-        if self._runner is None:
-            self._runner = ToolRunner(self._toolkit)
-
-        return self._runner
+        self.runner = ToolRunner(tools)
 
     def snapshot(self) -> Settings:
         """These settings as they are now: a turn keeps them, whatever is assigned meanwhile."""
-        _ = self.runner  # made once, for all snapshots
-
         return copy.copy(self)
 
 

@@ -22,6 +22,7 @@ from simulacra.emitter import Event
 from simulacra.errors import ConfigurationError, InvalidStateError
 from simulacra.messages import Response, UserMessage
 from simulacra.provider import RequestOptions
+from simulacra.scopes import Signal, cancel_scope
 from simulacra.turn import SETTLE_SECONDS, Turn, TurnPlan
 
 
@@ -59,10 +60,8 @@ class Run:
         self.source.once("cancel", self._note_cancel)
         self.outbox: deque[Event] = deque()
         self.response: Response | None = None
-        self.finished = anyio.Event()
-        self._step = anyio.CancelScope()
-        # The running loop's own class: having anyio look it up for each delta costs as much as the scope does.
-        self._scope_type = type(self._step)
+        self.finished = Signal()
+        self._step = cancel_scope()
         self._thread = threading.get_ident()
         self._loop = anyio.lowlevel.current_token()
         self._task_id: int | None = None
@@ -96,7 +95,7 @@ class Run:
 
         A run takes one step at a time, and nothing may be yielded to a consumer inside it.
         """
-        self._step = scope = self._scope_type()
+        self._step = scope = cancel_scope()
 
         if self.is_cancelled:
             scope.cancel()

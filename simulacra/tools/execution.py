@@ -7,17 +7,17 @@ import functools
 import inspect
 import math
 import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import anyio
-from anyio import CancelScope, CapacityLimiter, to_thread
+from anyio import CapacityLimiter, to_thread
 
 from simulacra.cancellation import CancellationToken, CancellationTokenSource
 from simulacra.clock import Timer, clock
 from simulacra.errors import ToolError
+from simulacra.scopes import cancel_scope
 from simulacra.tools.signature import plain_function
 
 StopReason = Literal["timeout", "cancelled"]
@@ -53,7 +53,7 @@ class Execution:
     def __init__(self, turn: CancellationToken, timeout: float | None) -> None:
         self._turn = turn
         self._timeout = timeout
-        self._scope = CancelScope()
+        self._scope = cancel_scope()
         self._source = CancellationTokenSource()
         self._grace: Timer | None = None
         self._stopped: StopReason | None = None
@@ -71,19 +71,20 @@ class Execution:
         Args:
             work: Runs the tool, by `in_task` or `in_thread`.
         """
-        before = _native_cancellations()
+        unsubscribe = self._turn.once("cancel", functools.partial(self._stop, "cancelled"))
         outcome = Outcome()
 
-        with self._watched():
-            try:
-                outcome = await work()
-            except (KeyboardInterrupt, GeneratorExit):
-                raise
-            except BaseException as error:
-                if _is_cancellation(error) and _is_cancelled(before):
-                    raise
+        try:
+            with self._scope:
+                outcome = await _caught(work)
+        except BaseException:
+            self._source.cancel()
+            raise
+        finally:
+            unsubscribe()
 
-                outcome = Outcome(error=error)
+            if self._grace is not None:
+                self._grace.cancel()
 
         ended_in_time = self._stopped == "cancelled" and outcome.error is None and not self._scope.cancelled_caught
 
@@ -99,7 +100,9 @@ class Execution:
             function: The call.
             must_await: Whether a value that is no awaitable is an error, not the result (TLS-25).
         """
-        with self._limited():
+        timer = self._start_timer()
+
+        try:
             value = function()
 
             if inspect.isawaitable(value):
@@ -110,6 +113,9 @@ class Execution:
                 raise ToolError(f"{name} is declared asynchronous but returned {type(value).__name__}, no awaitable")
 
             return Outcome(value)
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     async def in_thread(
         self, function: Callable[[], Any], limiter: CapacityLimiter, on_late: Callable[[Outcome], object]
@@ -123,51 +129,33 @@ class Execution:
         """
         async with limiter:
             handover = _Handover(function, on_late)
+            timer = self._start_timer()
 
-            with self._limited():
-                self._has_thread = True
+            try:
+                outcome = await self._from_thread(handover)
 
-                try:
-                    # A limiter of one's own: the place is given back when the call is answered, not when a thread
-                    # that cannot be stopped comes to its end.
-                    await to_thread.run_sync(handover.run, abandon_on_cancel=True, limiter=CapacityLimiter(1))
-                except BaseException:
-                    self._still_running = handover.abandon()
-                    raise
+                return Outcome(await outcome.value) if inspect.isawaitable(outcome.value) else outcome
+            finally:
+                if timer is not None:
+                    timer.cancel()
 
-                self._has_thread = False
-                outcome = handover.outcome
-
-                if inspect.isawaitable(outcome.value):
-                    outcome = Outcome(await outcome.value)
-
-                return outcome
-
-    @contextmanager
-    def _watched(self) -> Iterator[None]:
-        unsubscribe = self._turn.once("cancel", functools.partial(self._stop, "cancelled"))
+    async def _from_thread(self, handover: _Handover) -> Outcome:
+        self._has_thread = True
 
         try:
-            with self._scope:
-                yield
+            # A limiter of one's own: the place is given back when the call is answered, not when a thread that
+            # cannot be stopped comes to its end.
+            await to_thread.run_sync(handover.run, abandon_on_cancel=True, limiter=CapacityLimiter(1))
         except BaseException:
-            self._source.cancel()
+            self._still_running = handover.abandon()
             raise
-        finally:
-            unsubscribe()
 
-            if self._grace is not None:
-                self._grace.cancel()
+        self._has_thread = False
 
-    @contextmanager
-    def _limited(self) -> Iterator[None]:
-        timer = clock().call_later(self._timeout, functools.partial(self._stop, "timeout")) if self._timeout else None
+        return handover.outcome
 
-        try:
-            yield
-        finally:
-            if timer is not None:
-                timer.cancel()
+    def _start_timer(self) -> Timer | None:
+        return clock().call_later(self._timeout, functools.partial(self._stop, "timeout")) if self._timeout else None
 
     def _stop(self, reason: StopReason) -> None:
         if self._stopped is not None:
@@ -229,6 +217,21 @@ class _Handover:
             self._on_late(ended)
 
         return self._started and ended is None
+
+
+async def _caught(work: Callable[[], Awaitable[Outcome]]) -> Outcome:
+    """What `work` makes, or what it raised, unless this task is to stop."""
+    before = _native_cancellations()
+
+    try:
+        return await work()
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
+        if _is_cancellation(error) and _is_cancelled(before):
+            raise
+
+        return Outcome(error=error)
 
 
 def _native_cancellations() -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import logging
 from collections import Counter
@@ -52,20 +53,33 @@ class ToolRunner:
         thread_limit: int = 16,
         on_late_result: LateListener | None = None,
     ) -> None:
+        self._entries = {entry.name: entry for entry in read_toolkit(toolkit)}
+        self.tools = tuple(entry.tool for entry in self._entries.values())
+        self.definitions: tuple[ToolDefinition, ...] = tuple(
+            entry.definition for entry in self._entries.values() if entry.definition is not None
+        )
+        self._set_limits(max_result_bytes, thread_limit, on_late_result)
+
+    def limited(
+        self, *, max_result_bytes: int, thread_limit: int, on_late_result: LateListener | None = None
+    ) -> ToolRunner:
+        """A runner of the same tools, read once, for a run of its own; arguments and errors as of the constructor."""
+        runner = copy.copy(self)
+        runner._set_limits(max_result_bytes, thread_limit, on_late_result)  # noqa: SLF001 -- of its own copy
+
+        return runner
+
+    def _set_limits(self, max_result_bytes: int, thread_limit: int, on_late_result: LateListener | None) -> None:
         if max_result_bytes < MIN_BYTES:
             raise ConfigurationError(f"max_result_bytes is at least {MIN_BYTES}, not {max_result_bytes}")
 
         if thread_limit < 1:
             raise ConfigurationError(f"thread_limit is at least 1, not {thread_limit}")
 
-        self._entries = {entry.name: entry for entry in read_toolkit(toolkit)}
         self._max_bytes = max_result_bytes
         self._thread_limit = thread_limit
         self._threads: CapacityLimiter | None = None
         self._on_late_result = on_late_result
-        self.definitions: tuple[ToolDefinition, ...] = tuple(
-            entry.definition for entry in self._entries.values() if entry.definition is not None
-        )
         self.retries: Counter[str] = Counter()
         """How often each tool asked for another try."""
 

@@ -129,14 +129,17 @@ async def _close(response: ByteResponse, body: AsyncGenerator[bytes, None], *, i
     The transport forgets to close its innermost generator, which trio complains of; reading on from a response that is
     closed ends it at once.
     """
+    if is_read:  # there is nothing left to wait for
+        await response.aclose()
+        return
+
     with time_limit(CLOSE_SECONDS, shield=True):
         await response.aclose()
 
-        if not is_read:
-            with suppress(Exception):
-                await _drain(body)
+        with suppress(Exception):
+            await _drain(body)
 
-            await body.aclose()
+        await body.aclose()
 
 
 async def _drain(body: AsyncIterator[bytes]) -> bool:

@@ -5,18 +5,16 @@ from __future__ import annotations
 import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from functools import partial
 from typing import Any
 
-import anyio
-
-from simulacra.background import Job
+from simulacra.background import Job, call_soon
 from simulacra.cancellation import cancellable
 from simulacra.clock import clock, time_limit
 from simulacra.dialog.run import Run
 from simulacra.errors import OperationCancelledError
 from simulacra.journal import EntryDraft
 from simulacra.messages import ToolContent, ToolErrorResult, ToolResultContent
+from simulacra.scopes import Signal
 from simulacra.tools import ToolContext, ToolProgress, ToolRunner
 from simulacra.turn import SETTLE_SECONDS
 from simulacra.workflows.limits import LoopOptions, ToolResultInfo
@@ -60,8 +58,10 @@ class ToolRound:
         self._late = late
         self._batches: Iterator[list[int]] = self._gather()
         self._jobs: list[Job] = []
+        self._waiting: deque[int] = deque()
         self._working = 0
-        self._news = anyio.Event()
+        self._is_help_called = False
+        self._news = Signal()
         self._failure: Exception | None = None
         self._started: set[int] = set()
         self._results: dict[int, ToolResultContent] = {}
@@ -89,7 +89,7 @@ class ToolRound:
             return False
 
         await self._news.wait()
-        self._news = anyio.Event()
+        self._news = Signal()
 
         if self._failure is not None:
             raise self._failure
@@ -136,12 +136,23 @@ class ToolRound:
         if batch is None:
             return False
 
-        positions = iter(batch)
-        at_once = min(len(batch), self._options.max_concurrency)
-        self._working = at_once
-        self._jobs = [self._core.background.start(partial(self._work_off, positions)) for _ in range(at_once)]
+        self._waiting.extend(batch)
+        self._jobs = []
+        self._start_workers(1)
 
         return True
+
+    def _start_workers(self, wanted: int) -> None:
+        count = min(wanted, self._options.max_concurrency - self._working)
+        self._working += count
+        self._jobs += [self._core.background.start(self._work_off) for _ in range(count)]
+
+    def _help(self) -> None:
+        """A worker has to wait: what has not begun begins now, as far as the bound allows it."""
+        self._is_help_called = False
+
+        if not self._cancellation.is_cancellation_requested:
+            self._start_workers(len(self._waiting))
 
     def _gather(self) -> Iterator[list[int]]:
         """Parallelizable calls gather, a non-parallelizable one closes the batch and runs alone (WF-2)."""
@@ -164,16 +175,23 @@ class ToolRound:
         if batch:
             yield batch
 
-    async def _work_off(self, positions: Iterator[int]) -> None:
-        """Make one call after the other; others do the same beside it, so that calls start in call order."""
+    async def _work_off(self) -> None:
+        """Make one call after the other, in call order; as soon as one of them waits, others go on beside it.
+
+        Calls that never wait share one task: making a task costs more than many a tool.
+        """
         try:
-            for position in positions:
-                if self._cancellation.is_cancellation_requested:
-                    return
+            while self._waiting and not self._cancellation.is_cancellation_requested:
+                position = self._waiting.popleft()
+
+                if self._waiting and not self._is_help_called:
+                    self._is_help_called = True
+                    call_soon(self._help)
 
                 await self._call(position)
         except Exception as error:  # noqa: BLE001 -- raised by advance(); what a tool raises is a result already
             self._failure = error
+            self._waiting.clear()
         finally:
             self._working -= 1
             self.stir()

@@ -58,7 +58,7 @@ class ToolLoop:
         self._calls_made = 0
         self._is_final = False
         self._answer: UserMessage | None = None
-        self._runner: tuple[Toolkit, ToolRunner] | None = None
+        self._runner: tuple[ToolRunner, ToolRunner] | None = None
 
     async def events(self, inputs: tuple[UserMessage, ...], *, committed: bool = False) -> AsyncGenerator[Event, None]:
         """Conduct the loop.
@@ -70,7 +70,7 @@ class ToolLoop:
         plan: TurnPlan | None = TurnPlan(inputs=inputs, committed=committed, tool_choice=self._choice)
 
         while plan is not None:
-            runner = self._runner_of(self._core.settings.toolkit)
+            runner = self._runner_of(self._core.settings.runner)
             turn = self._run.turn(plan)
 
             async with aclosing(self._exchange(turn)) as events:
@@ -277,17 +277,16 @@ class ToolLoop:
             on_progress=round_.hear,
         )
 
-    def _runner_of(self, toolkit: Toolkit) -> ToolRunner:
+    def _runner_of(self, offered: ToolRunner) -> ToolRunner:
         """The runner of the toolkit offered in this turn (CONV-29); kept while the toolkit stays."""
-        if self._runner is None or self._runner[0] is not toolkit:
+        if self._runner is None or self._runner[0] is not offered:
             options = self._options
-            runner = ToolRunner(
-                toolkit,
+            runner = offered.limited(
                 max_result_bytes=options.max_result_bytes,
                 thread_limit=options.max_concurrency,
                 on_late_result=self._hear_late,
             )
-            self._runner = (toolkit, runner)
+            self._runner = (offered, runner)
 
         return self._runner[1]
 

@@ -141,7 +141,7 @@ async def test_progress_reaches_sync_and_async_listeners_while_the_tool_runs(man
 
 
 async def test_leaving_a_stream_while_tools_run_cancels_them(scripted, steps):
-    conversation, provider = scripted(calls(("steps", {}), ("add", {"a": 1, "b": 2})), "new", toolkit=[steps, add])
+    conversation, provider = scripted(calls(("add", {"a": 1, "b": 2}), ("steps", {})), "new", toolkit=[steps, add])
 
     async with conversation.stream("go") as stream:
         async for event in stream:
@@ -152,7 +152,7 @@ async def test_leaving_a_stream_while_tools_run_cancels_them(scripted, steps):
     assert (await stream.response()).cancelled
     assert not conversation.is_busy
     assert shapes(conversation.messages) == ["user", "calls", "results"]
-    stopped, finished = outcomes(conversation.messages[-1])
+    finished, stopped = outcomes(conversation.messages[-1])
     assert stopped["message"].startswith("cancelled")
     assert finished["output"] == 3
     assert len(provider.requests) == 1
