@@ -10,18 +10,19 @@ import copy
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from simulacra.clock import time_limit
 from simulacra.errors import ConfigurationError, StreamInterruptedError
 from simulacra.provider import ModelProvider, ModelRequest, ProviderProfile, RequestObserver
 from simulacra.streaming import StreamEvent
-from simulacra.wire import CLOSE_SECONDS, ClientPerLoop, default_timeout, read_chunks, read_whole, split_params
+from simulacra.wire import CLOSE_SECONDS, ClientPerLoop, default_timeout, read_chunks, read_whole
 from simulacra.wire.reading import Chunk
 from simulacra_openai.decode import ChatDecoder
 from simulacra_openai.encode import Settings, check_extra, encode_request
 from simulacra_openai.errors import vendor_errors
 from simulacra_openai.presets import OPENAI, Preset
+from simulacra_openai.transport import post
 
 if TYPE_CHECKING:
     import httpx2
@@ -102,7 +103,7 @@ class OpenAIProvider(ModelProvider):
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         observer = request.observer
         params = await observer.before_request(await self.prepare(request))
-        response = await self._send(params)
+        response = await post(self._clients.current(), "/chat/completions", params)
         decoder = ChatDecoder(self.preset, response.headers)
         is_whole = "json" in response.headers.get("content-type", "")
         chunks = _whole_reply(response, observer) if is_whole else _streamed_reply(response, observer)
@@ -133,28 +134,6 @@ class OpenAIProvider(ModelProvider):
 
         await observer.response(decoder.completion())
         yield stop
-
-    async def _send(self, params: dict[str, Any]) -> httpx2.Response:
-        import httpx2  # noqa: PLC0415 -- loaded with the SDK, not with this package
-        import openai  # noqa: PLC0415 -- the SDK is imported on first use
-
-        body, options = split_params(params, http=httpx2)
-        options["security"] = {"bearer_auth": True}
-
-        with vendor_errors(reading=False):
-            try:
-                response = await self._clients.current().post(
-                    "/chat/completions",
-                    body=body,
-                    options=cast("Any", options),
-                    cast_to=httpx2.Response,
-                    stream=True,
-                    stream_cls=openai.AsyncStream[Any],
-                )
-            except (TypeError, ValueError) as error:
-                raise ConfigurationError(f"the request cannot be written: {error}") from error
-
-        return cast("httpx2.Response", response)
 
     def _settings(self) -> Settings:
         return Settings(

@@ -239,9 +239,9 @@ async def test_a_server_found_dead_is_started_again_without_an_error():
 
 async def test_a_broken_connection_to_a_living_server_is_told_as_it_is(monkeypatch):
     provider = LocalProvider(context_window=1024, parallel=1)
-    server, inner = await provider._connections.current()
+    server = await running(provider)
     monkeypatch.setattr("simulacra_local.provider._LAST_BREATH", 0.0)
-    monkeypatch.setattr(inner, "_send", fail_to_connect)
+    monkeypatch.setattr("simulacra_openai.provider.post", fail_to_connect)
 
     with pytest.raises(ConnectionFailedError, match="^nobody there$"):
         await answer(provider, request_for("Hi"))
@@ -249,7 +249,7 @@ async def test_a_broken_connection_to_a_living_server_is_told_as_it_is(monkeypat
     assert server.is_running
 
 
-async def fail_to_connect(params):
+async def fail_to_connect(client, path, params):
     raise ConnectionFailedError("nobody there")
 
 
