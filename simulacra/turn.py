@@ -11,7 +11,7 @@ something and has something to announce. An act is never lost: whatever cuts an 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -118,8 +118,8 @@ class Turn:
         outbox = self._run.outbox
 
         try:
-            for step in self._steps():
-                await self._perform(step)
+            while self._ending is None or self._ending:
+                await (self._advance() if self._ending is None else self._end())
 
                 while outbox:
                     if self._is_shown(event := outbox.popleft()):
@@ -134,20 +134,6 @@ class Turn:
         if self._failure is not None:
             raise self._failure
 
-    def _steps(self) -> Iterator[Step]:
-        yield self._begin
-
-        while self._ending is None:
-            if self._stream is None:
-                yield self._open
-            elif not self._fold.is_closed:
-                yield self._pull
-            else:
-                yield self._finish
-
-        while self._ending:
-            yield self._end
-
     def _is_shown(self, event: Event) -> bool:
         """Whether the consumer gets an event. A piece it takes is delivered; one that a cancel overtook is dropped."""
         if type(event) is ContentUpdate:
@@ -158,19 +144,18 @@ class Turn:
 
         return True
 
-    async def _perform(self, step: Step) -> None:
-        """Run one step; whatever ends it early decides how the turn ends."""
-        if self._ending is not None:
-            await step()
-            return
-
-        if self._has_begun and (self._run.is_cancelled or self._watchdog.expired is not None):
+    async def _advance(self) -> None:
+        """Go on until there is something to show or the end has begun; what cuts it short decides how the turn ends."""
+        if self._has_begun and self._is_stopped():
             self._stop()
             return
 
         try:
             with self._run.step() as scope:
-                await step()
+                await self._next_step()()
+
+                while not self._run.outbox and self._ending is None and not self._is_stopped():
+                    await self._next_step()()
         except OperationCancelledError as error:
             if self._run.is_cancelled:
                 self._interrupt()
@@ -181,6 +166,18 @@ class Turn:
         else:
             if scope.cancelled_caught:
                 self._stop()
+
+    def _next_step(self) -> Step:
+        if not self._has_begun:
+            return self._begin
+
+        if self._stream is None:
+            return self._open
+
+        return self._finish if self._fold.is_closed else self._pull
+
+    def _is_stopped(self) -> bool:
+        return self._run.is_cancelled or self._watchdog.expired is not None
 
     async def _begin(self) -> None:
         """Admit: nothing that was typed is lost, whatever comes next (CONV-7, CONV-32)."""

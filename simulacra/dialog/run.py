@@ -62,6 +62,8 @@ class Run:
         self.response: Response | None = None
         self.finished = Signal()
         self._step = cancel_scope()
+        # The running loop's own class: even asking which loop runs is too much for each delta.
+        self._scope_type = type(self._step)
         self._thread = threading.get_ident()
         self._loop = anyio.lowlevel.current_token()
         self._task_id: int | None = None
@@ -95,7 +97,7 @@ class Run:
 
         A run takes one step at a time, and nothing may be yielded to a consumer inside it.
         """
-        self._step = scope = cancel_scope()
+        self._step = scope = self._scope_type()
 
         if self.is_cancelled:
             scope.cancel()
