@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 import sys
 from importlib.metadata import version as installed_version
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from simulacra.cli.choosing import choose_model, load_tool
-from simulacra.cli.failures import INTERRUPTED, USAGE, complain, note, reported
+from simulacra.cli.failures import FAILED, INTERRUPTED, USAGE, complain, note, reported
+from simulacra.cli.histories import read_history
 from simulacra.cli.interactive import Chat
+from simulacra.cli.linting import lint_history, repaired_lines, summary
 from simulacra.cli.listing import describe_providers
 from simulacra.cli.one_answer import print_answer, read_pipe
 from simulacra.conversation import Conversation
@@ -98,6 +101,41 @@ def chat(
                 Chat(conversation).run()
             else:
                 print_answer(conversation, said, as_json=as_json)
+
+
+@app.command()
+def lint(
+    file: Annotated[Path, typer.Argument(help="A saved chat, or messages as JSON; '-' reads standard input.")],
+    vendor: Annotated[str, typer.Option("--for", help="Whose rules, such as 'anthropic'.")],
+    repaired: Annotated[bool, typer.Option("--repaired", help="Print the request that would go out.")] = False,  # noqa: FBT002 -- a flag
+) -> None:
+    """Say what a vendor would refuse in a history. Exit code 1 when there is something."""
+    with reported():
+        messages = read_history(file)
+        violations = lint_history(messages, vendor)
+
+        for line in repaired_lines(messages, vendor) if repaired else map(str, violations):
+            typer.echo(line)
+
+        note(summary(violations, vendor))
+
+        if violations and not repaired:
+            raise typer.Exit(FAILED)
+
+
+@app.command()
+def emulate(
+    vendor: Annotated[str, typer.Option("--vendor", help="Whose server, such as 'anthropic'.")],
+    port: Annotated[int, typer.Option("--port", help="Where to serve; a free one when 0.")] = 0,
+    script: Annotated[
+        Path | None, typer.Option("--script", help="Replies as JSON lines, played over and over.")
+    ] = None,
+) -> None:
+    """Serve as a vendor does, without a model, until Ctrl-C. What breaks a rule of the vendor is refused."""
+    from simulacra.cli.emulating import emulator_of, serve  # noqa: PLC0415 -- no other command needs a server
+
+    with reported():
+        serve(emulator_of(vendor, port=port, script=script), typer.echo)
 
 
 @app.command()

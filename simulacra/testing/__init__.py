@@ -4,6 +4,7 @@ from simulacra.testing.clock import FakeClock
 from simulacra.testing.conformance import ProviderConformance
 from simulacra.testing.driving import Recorder
 from simulacra.testing.emulators import (
+    EMULATORS,
     AnthropicEmulator,
     EmulatedCall,
     EmulatedReply,
@@ -33,6 +34,7 @@ from simulacra.testing.scripted import (
 )
 
 __all__ = [
+    "EMULATORS",
     "AnthropicEmulator",
     "Call",
     "Delay",

@@ -1,11 +1,19 @@
 """Vendors' servers on loopback, for tests that go over the wire."""
 
+from collections.abc import Mapping
+
 from simulacra.testing.emulators.anthropic_messages import AnthropicEmulator, message_stream
 from simulacra.testing.emulators.openai_chat import OpenAIEmulator, event_stream
 from simulacra.testing.emulators.replies import EmulatedCall, EmulatedReply, EmulatedRequest, http_error
 from simulacra.testing.emulators.server import VendorEmulator
 
+EMULATORS: Mapping[str, type[VendorEmulator]] = {
+    emulator.vendor: emulator for emulator in (AnthropicEmulator, OpenAIEmulator)
+}
+"""The emulators by their vendor's word."""
+
 __all__ = [
+    "EMULATORS",
     "AnthropicEmulator",
     "EmulatedCall",
     "EmulatedReply",

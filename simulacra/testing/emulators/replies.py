@@ -9,7 +9,9 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
+
+from pydantic import ConfigDict
 
 from simulacra.messages import Usage
 
@@ -28,6 +30,8 @@ class EmulatedCall:
         arguments: The arguments, or the fragments of their JSON text, which may be broken.
         id: The vendor's id of the call; made by the emulator when not given.
     """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")  # scripts in files are read by pydantic
 
     tool: str
     arguments: Mapping[str, Any] | Sequence[str] = field(default_factory=dict)
@@ -69,6 +73,8 @@ class EmulatedReply:
         is_silent: Read the request and answer nothing, until the client leaves or the emulator ends.
         write_size: Most bytes of one write; one event each when not given.
     """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")  # scripts in files are read by pydantic
 
     thinking: Pieces = ()
     text: Pieces = ()

@@ -26,6 +26,7 @@ from simulacra.testing.emulators.connection import Connection
 from simulacra.testing.emulators.replies import EmulatedReply, EmulatedRequest, http_error
 from simulacra.testing.scripted import UnexpectedRequestError, UnusedStepsError
 
+RequestListener: TypeAlias = Callable[[EmulatedRequest, tuple[Violation, ...]], object]
 Script: TypeAlias = Sequence[EmulatedReply] | Callable[[EmulatedRequest], EmulatedReply]
 _GARBAGE = b'data: {"broken": \n\n'
 
@@ -40,6 +41,8 @@ class VendorEmulator(ABC):
         script: The replies in order, or a function from a request to its reply.
         rules: What is refused with the vendor's error, before the script sees it; the rules of the vendor's plugin when
             not given, `None` for nothing.
+        port: Where to serve; a free one when 0.
+        on_request: Told of each request, in the server's thread, and of the rules it breaks.
     """
 
     vendor: str
@@ -49,7 +52,14 @@ class VendorEmulator(ABC):
     request_id_header = "x-request-id"
     """In which the vendor names its id of a request."""
 
-    def __init__(self, script: Script, *, rules: RuleTable | Literal["vendor"] | None = "vendor") -> None:
+    def __init__(
+        self,
+        script: Script,
+        *,
+        rules: RuleTable | Literal["vendor"] | None = "vendor",
+        port: int = 0,
+        on_request: RequestListener | None = None,
+    ) -> None:
         self.rules = registry.plugin(self.vendor).rules if rules == "vendor" else rules
         self.requests: list[EmulatedRequest] = []
         """Every request that the script answers, in the order they came."""
@@ -63,7 +73,8 @@ class VendorEmulator(ABC):
         self._changed = threading.Condition()
         self._portal: AbstractContextManager[BlockingPortal] | None = None
         self._serving: Future[Any] | None = None
-        self._port = 0
+        self._port = port
+        self._on_request = on_request
 
     @property
     def base_url(self) -> str:
@@ -184,7 +195,7 @@ class VendorEmulator(ABC):
             self._changed.notify_all()
 
     async def _serve(self, *, task_status: TaskStatus[int]) -> None:
-        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
+        listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=self._port)
 
         async with listener:
             task_status.started(listener.extra(SocketAttribute.local_port))  # noqa: S610 -- no query
@@ -236,7 +247,12 @@ class VendorEmulator(ABC):
             self.side_requests.append(request)
             return beside
 
-        if violations := self._violations(request):
+        violations = self._violations(request)
+
+        if self._on_request is not None:
+            self._on_request(request, violations)
+
+        if violations:
             self.refused.append((request, violations))
             self._tell()
             return self._refusal(violations[0])
