@@ -165,6 +165,11 @@ class Floor:
 
         return None
 
+    def put_back(self, waiting: QueuedInput) -> None:
+        """Let an input that was taken off the queue wait on, as the first; there is always room for it."""
+        self._waiting.insert(0, waiting)
+        self._host.input_queued(waiting)
+
     def release(self, grant: Grant) -> None:
         """Give the floor up; it goes straight to whoever waits, as `when_busy` says."""
         if self.holder is not grant:

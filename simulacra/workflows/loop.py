@@ -247,7 +247,7 @@ class ToolLoop:
             is_due = not self._run.is_cancelled
         finally:
             if not is_due:
-                self._core.floor.enqueue(waiting.message, has_caller=False, first=True)
+                self._core.floor.put_back(waiting)
 
         if not is_due:
             return None

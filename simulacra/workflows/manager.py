@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Self
@@ -17,7 +17,7 @@ from simulacra.dialog.run import Run, admit
 from simulacra.emitter import Emitter, Event, Observable
 from simulacra.errors import InvalidStateError
 from simulacra.events import Dispose
-from simulacra.messages import Response, UserMessage
+from simulacra.messages import AssistantMessage, Message, Response, ToolResultContent, UserMessage
 from simulacra.workflows.events import (
     MANAGER_EVENTS,
     ForwardedWorkflowEvent,
@@ -145,16 +145,19 @@ class WorkflowManager(Observable):
         """Go on with a history that ends in a user message, such as tool results whose request failed.
 
         Raises:
-            InvalidStateError: History does not end in a user message, or something is under way.
+            InvalidStateError: History does not end in a user message, or only in results without their calls, which no
+                vendor is sent; or something is under way.
         """
         self._require_alive("resume")
         core = self.conversation.core
         core.require_free("resume")
         last = self.conversation.messages[-1] if self.conversation.messages else None
 
-        if not isinstance(last, UserMessage):
+        if not isinstance(last, UserMessage) or not _asks_something(last, self.conversation.messages[:-1]):
             raise InvalidStateError(
-                "resume", state="history does not end in a user message", remedy="Use run() with a new input"
+                "resume",
+                state="history does not end in a user message that asks for a reply",
+                remedy="Use run() with a new input",
             )
 
         conductor = _Conductor(self, resumed=last)
@@ -281,6 +284,14 @@ class WorkflowManager(Observable):
         await self._emitter.emit(
             ManagerLifecycleError(manager=self, error=error, operation="listener", context=context)
         )
+
+
+def _asks_something(last: UserMessage, before: Sequence[Message]) -> bool:
+    """Whether anything is left of a last message once results without their calls are left out of it."""
+    caller = before[-1] if before else None
+    called = {call.tool_request_id for call in caller.tool_calls} if isinstance(caller, AssistantMessage) else set()
+
+    return any(not isinstance(block, ToolResultContent) or block.tool_request_id in called for block in last.content)
 
 
 class _Conductor:

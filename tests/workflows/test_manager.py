@@ -6,6 +6,14 @@ import pytest
 from tool_loops import Asked, Door, add, counting, settle, shapes
 
 from simulacra.errors import InvalidStateError, ServerError
+from simulacra.messages import (
+    AssistantMessage,
+    TextContent,
+    ToolContent,
+    ToolResultContent,
+    ToolSuccessResult,
+    UserMessage,
+)
 from simulacra.policies import NoopPolicy
 from simulacra.testing import calls, fault
 from simulacra.workflows.events import WorkflowBegin
@@ -205,6 +213,23 @@ async def test_mgr_3_resume_conducts_tools_again(managed):
     ids = [message.id for message in manager.conversation.messages]
     assert len(set(ids)) == len(ids)
     assert shapes(provider.requests[-1].messages) == ["user", "calls", "results", "calls", "results"]
+
+
+async def test_mgr_3_resume_refuses_results_without_their_calls(managed):
+    manager, provider = managed("never")
+    orphan = ToolResultContent(tool_request_id="gone", tool="add", result=ToolSuccessResult(result=True))
+    manager.conversation.load(
+        [
+            UserMessage((TextContent("go"),)),
+            AssistantMessage((ToolContent(tool_request_id="other", tool="add", params={}),)),
+            UserMessage((orphan,)),
+        ]
+    )
+
+    with pytest.raises(InvalidStateError, match="asks for a reply"):
+        await manager.resume()
+
+    assert provider.requests == []
 
 
 async def test_mgr_3_resume_refuses_everything_else(managed, group):

@@ -205,6 +205,27 @@ async def test_wf_17_a_message_taken_off_the_queue_is_not_lost_to_a_cancelled_ta
     assert (await manager.run("again")).text == "three"
 
 
+async def test_wf_17_a_message_is_put_back_also_when_the_queue_has_filled_up_meanwhile(managed):
+    manager, provider = managed("one", "two")
+    manager.queue_message("first")
+    taken = manager.conversation.queued[0].input_id
+
+    def fill_and_cancel(event):
+        if event.event.name == "message_dequeued":
+            for n in range(32):
+                manager.queue_message(f"m{n}")
+
+            manager.conversation.cancel_response()
+
+    manager.on("workflow_event", fill_and_cancel)
+    result = await manager.run("go")
+
+    assert (result.reason, result.text) == ("complete", "one")
+    assert len(provider.requests) == 1
+    assert len(manager.conversation.queued) == 33
+    assert manager.conversation.queued[0].input_id == taken
+
+
 async def test_wf_17_the_queue_is_the_conversations_and_holds_32(managed):
     manager, _ = managed("one")
 
