@@ -187,7 +187,7 @@ class Opening:
         added = (self._plan.added_system,) if self._plan.added_system else ()
 
         return ModelRequest(
-            messages=tuple(messages),
+            messages=tuple(message for message in messages if message.content),  # a reply may have said nothing
             tools=tools,
             system=(*system, *self.context.added_system, *added),
             options=self.options,

@@ -80,6 +80,15 @@ async def test_rx_1_a_providers_transformers_are_read_afresh():
     assert [request.system for request in provider.requests] == [("from first",), ("from second",)]
 
 
+async def test_an_r1_a_reply_that_said_nothing_stays_in_history_and_is_not_sent():
+    conversation = talk([MessageStop(stop_reason="end_turn")], "two")
+    await conversation.prompt("hi")
+    await conversation.prompt("and now?")
+
+    assert [len(message.content) for message in conversation.messages] == [1, 0, 1, 1]
+    assert [message.role for message in conversation.provider.requests[1].messages] == ["user", "user"]
+
+
 async def test_rx_2_a_request_is_frozen_and_has_definitions_and_texts():
     conversation = talk("hello", system="Be brief.", toolkit=[add], options=RequestOptions(max_tokens=5))
     await conversation.prompt("hi")
