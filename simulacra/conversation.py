@@ -277,20 +277,24 @@ class Conversation(ConversationAttributes, Observable):
         return await make_checkpoint(self.core, config)
 
     async def aclose(self) -> None:
-        """Dispose: cancel what is under way, dispose the children, tell the listeners, end. Idempotent."""
+        """Dispose: cancel what is under way, dispose the children, tell the listeners, end.
+
+        Idempotent: further calls wait, for a bounded time, until the first one has done it.
+        """
         core = self.core
 
         if core.is_closing:
+            await core.disposal.wait()
             return
 
-        core.is_closing = True
-        core.floor.clear("disposed")
-        core.cancel()
+        with core.disposal:
+            core.floor.clear("disposed")
+            core.cancel()
 
-        try:
-            await self._settle()
-        finally:  # also when a listener is slow, and the caller does not wait for it
-            await self._end()
+            try:
+                await self._settle()
+            finally:  # also when a listener is slow, and the caller does not wait for it
+                await self._end()
 
     async def _settle(self) -> None:
         """What works for this conversation ends: its response, its children, its background work."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from simulacra.background import Background
+from simulacra.dialog.disposal import Disposal
 from simulacra.dialog.floor import Floor, QueuedInput, WhenBusy
 from simulacra.emitter import Emitter, Event
 from simulacra.errors import InvalidStateError
@@ -103,8 +104,12 @@ class Core:
         self.run: Run | None = None
         self.driver: Driver | None = None
         self.is_checkpointing = False
-        self.is_closing = False
+        self.disposal = Disposal()
         self.emitter = Emitter(CONVERSATION_EVENTS, report=self.report_listener, bubble=self._bubble)
+
+    @property
+    def is_closing(self) -> bool:
+        return self.disposal.has_begun
 
     def require_state(self, operation: str, *allowed: ConversationState) -> None:
         """Raise unless the state is one of `allowed`.

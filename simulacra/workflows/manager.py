@@ -12,6 +12,7 @@ import anyio
 from simulacra.blocking import refuse_inside_loop, run_sync
 from simulacra.conversation import Conversation, register_default_driver
 from simulacra.dialog.attributes import require_kind
+from simulacra.dialog.disposal import Disposal
 from simulacra.dialog.inputs import TextOrContents, input_of
 from simulacra.dialog.run import Run, admit
 from simulacra.emitter import Emitter, Event, Observable
@@ -87,7 +88,7 @@ class WorkflowManager(Observable):
             tool_choice=tool_choice,
             on_tool_result=on_tool_result,
         )
-        self.is_closing = False
+        self._disposal = Disposal()
         self._context_data = {} if context_data is None else context_data
         self._results: dict[str, WorkflowResult] = {}
         self._underway: dict[str, anyio.Event] = {}
@@ -217,26 +218,34 @@ class WorkflowManager(Observable):
     def new_workflow(self) -> Workflow:
         return Workflow(self.conversation, context_data=self._context_data, options=self._options)
 
+    @property
+    def is_closing(self) -> bool:
+        return self._disposal.has_begun
+
     async def aclose(self) -> None:
-        """Dispose: cancel the current workflow, settle its waiters, let go of the conversation. Idempotent."""
+        """Dispose: cancel the current workflow, settle its waiters, let go of the conversation.
+
+        Idempotent: further calls wait, for a bounded time, until the first one has done it.
+        """
         if self.is_closing:
+            await self._disposal.wait()
             return
 
-        self.is_closing = True
-        core = self.conversation.core
+        with self._disposal:
+            core = self.conversation.core
 
-        if core.driver is self:  # prompts that wait go on without it
-            core.driver = None
+            if core.driver is self:  # prompts that wait go on without it
+                core.driver = None
 
-        if self.current_workflow is not None and core.run is not None:
-            run = core.run
-            run.cancel()
-            await run.wait_settled()
+            if self.current_workflow is not None and core.run is not None:
+                run = core.run
+                run.cancel()
+                await run.wait_settled()
 
-        await self._emitter.emit(ManagerDispose(manager=self))
-        await self._move_to("disposed")
-        self._emitter.close()
-        self._unsubscribe()
+            await self._emitter.emit(ManagerDispose(manager=self))
+            await self._move_to("disposed")
+            self._emitter.close()
+            self._unsubscribe()
 
     async def __aenter__(self) -> Self:
         return self

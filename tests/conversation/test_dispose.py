@@ -247,3 +247,61 @@ async def test_conv_3_unknown_events_are_refused_until_the_end():
 
     with pytest.raises(ConfigurationError, match="known events"):
         conversation.once("finished", print)
+
+
+async def test_conv_21_who_disposes_again_waits_for_the_first_to_have_done_it(group):
+    conversation = talk()
+    entered, opened = anyio.Event(), anyio.Event()
+    seen = []
+
+    async def hold(event):
+        entered.set()
+        await opened.wait()
+
+    async def close_again():
+        await conversation.aclose()
+        seen.append(conversation.state)
+
+    conversation.on(Dispose, hold)
+    group.start_soon(conversation.aclose)
+    await entered.wait()
+    group.start_soon(close_again)
+    await anyio.wait_all_tasks_blocked()
+    assert seen == []
+
+    opened.set()
+    await anyio.wait_all_tasks_blocked()
+    assert seen == ["disposed"]
+
+
+async def test_conv_21_a_listener_that_disposes_again_holds_up_nothing():
+    conversation = talk()
+    conversation.on(Dispose, lambda event: conversation.aclose())
+    await conversation.aclose()
+
+    assert conversation.state == "disposed"
+
+
+async def test_conv_21_who_disposes_again_of_what_hangs_waits_for_a_bounded_time(group, fake_clock):
+    conversation = talk()
+
+    async def hang(event):
+        await anyio.sleep_forever()
+
+    conversation.on(Dispose, hang)
+    group.start_soon(conversation.aclose)
+    await anyio.wait_all_tasks_blocked()
+    began = fake_clock.monotonic()
+    again = anyio.Event()
+
+    async def close_again():
+        await conversation.aclose()
+        again.set()
+
+    group.start_soon(close_again)
+    await anyio.wait_all_tasks_blocked()
+    assert not again.is_set()
+
+    await fake_clock.advance(1.0)
+    await again.wait()
+    assert fake_clock.monotonic() - began == 1.0
