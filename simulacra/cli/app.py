@@ -80,6 +80,7 @@ def chat(
     tool: Annotated[
         list[str] | None, typer.Option("--tool", "-t", help="A tool to offer, as 'module:Name'; repeatable.")
     ] = None,
+    with_stdin: Annotated[bool, typer.Option("--stdin", help="Send what is piped in behind TEXT.")] = False,  # noqa: FBT002 -- a flag
     as_json: Annotated[bool, typer.Option("--json", help="Print the answer's events as JSON lines.")] = False,  # noqa: FBT002 -- a flag
 ) -> None:
     """Ask for one answer, or chat."""
@@ -89,7 +90,8 @@ def chat(
         if interactive and as_json:
             raise ConfigurationError("--json needs something to say: give a TEXT, or pipe it in")
 
-        said = read_pipe() if text is None and not interactive else text
+        piped = read_pipe() if with_stdin or (text is None and not interactive) else None
+        said = text if piped is None else piped if text is None else f"{text}\n\n{piped}"
         choice = choose_model(model)
         toolkit = [load_tool(name) for name in tool or ()]
 

@@ -7,12 +7,13 @@ import sys
 from rich.console import Console
 
 from simulacra.blocking import run_sync
-from simulacra.cli.failures import note
+from simulacra.cli.failures import note, one_line
 from simulacra.cli.json_lines import JsonPrinter
 from simulacra.cli.printer import PlainPrinter, Printer
 from simulacra.conversation import Conversation
 from simulacra.errors import ConfigurationError
-from simulacra.messages import Response
+from simulacra.events import HistoryChange
+from simulacra.messages import Response, ToolResultContent
 
 _ENDINGS = {
     "max_tokens": "(cut off: the answer reached its token limit)",
@@ -63,6 +64,9 @@ def respond(conversation: Conversation, text: str, printer: Printer) -> Response
             async for event in stream:
                 printer.show(event)
 
+                if type(event) is HistoryChange:
+                    _tell_failures(conversation, event)
+
             return await stream.response()
 
     with printer:
@@ -74,3 +78,17 @@ def respond(conversation: Conversation, text: str, printer: Printer) -> Response
         note(ending)
 
     return response
+
+
+def _tell_failures(conversation: Conversation, change: HistoryChange) -> None:
+    """Say which tools failed, and why; the model is told as well and decides what to make of it."""
+    results = (
+        block
+        for message in conversation.messages
+        if message.id in change.message_ids
+        for block in message.content
+        if isinstance(block, ToolResultContent) and not block.result.result
+    )
+
+    for failed in results:
+        note(f"(tool {failed.tool} failed: {one_line(str(getattr(failed.result, 'message', '')))})")

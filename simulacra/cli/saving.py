@@ -31,6 +31,14 @@ def save(conversation: Conversation, path: Path) -> None:
         "messages": [dump_message(message) for message in conversation.messages],
     }
     text = json.dumps(saved, ensure_ascii=False, indent=2) + "\n"
+
+    try:
+        _write_whole(text, path)
+    except OSError as error:
+        raise OSError(f"{str(path)!r} cannot be written: {error.strerror}") from error
+
+
+def _write_whole(text: str, path: Path) -> None:
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
 
     try:

@@ -40,6 +40,15 @@ def test_a_pipe_is_the_text(runner, scripted):
     assert said(provider.requests[0]) == "Grüße\naus dem Rohr 🚀\n"
 
 
+def test_a_pipe_goes_behind_a_text_when_it_is_asked_for(runner, scripted):
+    with scripted("ok", "ok") as provider:
+        runner.invoke(app, ["chat", "Translate:", "--stdin"], input="Grüße")
+        runner.invoke(app, ["chat", "Say hello"], input="not asked for")
+
+    assert said(provider.requests[0]) == "Translate:\n\nGrüße"
+    assert said(provider.requests[1]) == "Say hello"
+
+
 @pytest.mark.parametrize(
     ("data", "reason"), [(b"", "nothing to say"), (b" \n", "nothing to say"), (b"caf\xe9", "UTF-8")]
 )
@@ -239,6 +248,15 @@ def test_a_tool_from_the_working_directory_is_called(runner, scripted, tools):
     assert [tool.name for tool in provider.requests[0].tools] == ["add"]
     assert isinstance(provider.requests[1].messages[-1], UserMessage)
     assert provider.requests[1].messages[-1].content[0].result.result is True
+
+
+def test_a_tool_that_fails_is_told_beside_the_answer(runner, scripted, tools):
+    with scripted(calls(("add", {"a": "two"})), "I could not."):
+        result = runner.invoke(app, ["chat", "2 + 3?", "--tool", "my_tools:add"])
+
+    assert result.stdout == "I could not.\n"
+    assert "(tool add failed: " in result.stderr
+    assert "two" in result.stderr
 
 
 @pytest.mark.parametrize(

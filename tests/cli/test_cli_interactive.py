@@ -231,4 +231,4 @@ def test_save_into_nowhere_is_told(chat, tmp_path):
     with conversation_of() as conversation:
         shown = chat(conversation, f"/save {tmp_path / 'no' / 'such.json'}")
 
-    assert "No such file or directory" in shown.err
+    assert f"{str(tmp_path / 'no' / 'such.json')!r} cannot be written: No such file or directory" in shown.err
