@@ -221,27 +221,12 @@ async def admit(
         InvalidStateError: The conversation is disposed, or busy and set to reject.
         ConfigurationError: The message's id is in use already, an option is wrong, or no such tool can be chosen.
     """
-    if core.is_closing:
-        raise InvalidStateError("prompt", state="disposed", allowed=("idle",), remedy="Create a new Conversation")
-
-    if message.id is not None and core.is_known(message.id):
-        raise ConfigurationError(f"message id {message.id!r} is in use already: leave the id out to get a new one")
-
-    check_tool_choice(core.settings, _options_with(changes, core))
+    _check(core, message, changes)
 
     if not core.floor.is_taken:
         return Run(core, core.floor.take(message), changes, streaming=streaming, driver=driver())
 
-    if core.floor.when_busy == "reject" and not first:
-        core.require_free("prompt")
-
-    if core.run is not None and core.run.is_own_task():
-        raise InvalidStateError(
-            "waiting for the response under way",
-            state="inside it, in a listener or in the loop over its stream",
-            remedy="Leave the stream first, or send from a task of its own",
-        )
-
+    _check_waiting(core, first=first)
     waiting = core.floor.enqueue(message, first=first)
 
     if core.floor.when_busy == "interrupt" or first:
@@ -257,6 +242,30 @@ async def admit(
         return Response(message=None, stop_reason="cancelled", stop_details="disposed")
 
     return Run(core, grant, changes, streaming=streaming, driver=driver())
+
+
+def _check(core: Core, message: UserMessage, changes: Mapping[str, Any]) -> None:
+    """Refuse what could never be sent; raises as `admit`."""
+    if core.is_closing:
+        raise InvalidStateError("prompt", state="disposed", allowed=("idle",), remedy="Create a new Conversation")
+
+    if message.id is not None and core.is_known(message.id):
+        raise ConfigurationError(f"message id {message.id!r} is in use already: leave the id out to get a new one")
+
+    check_tool_choice(core.settings, _options_with(changes, core))
+
+
+def _check_waiting(core: Core, *, first: bool) -> None:
+    """Refuse to wait where that is not wanted, or would never end; raises as `admit`."""
+    if core.floor.when_busy == "reject" and not first:
+        core.require_free("prompt")
+
+    if core.run is not None and core.run.is_own_task():
+        raise InvalidStateError(
+            "waiting for the response under way",
+            state="inside it, in a listener or in the loop over its stream",
+            remedy="Leave the stream first, or send from a task of its own",
+        )
 
 
 def _options_with(changes: Mapping[str, Any], core: Core) -> RequestOptions:

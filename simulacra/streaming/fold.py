@@ -6,7 +6,7 @@ ends. The fold supplies a missing start or stop of a block, never a missing end 
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from simulacra.cleaning import clean_text
 from simulacra.errors import ProtocolError
@@ -90,14 +90,9 @@ class Fold:
             case ThinkingDelta(index, text):
                 return self._piece("thinking", index, text)
             case ThinkingStart(index, redacted):
-                started = self._start("thinking", index)
-                started[0].block.redacted = redacted
-                return started
+                return self._start("thinking", index, redacted=redacted)
             case ToolCallStart(index, tool_request_id, tool):
-                started = self._start("tool", index)
-                started[0].block.tool_request_id = clean_text(tool_request_id)
-                started[0].block.tool = clean_text(tool)
-                return started
+                return self._start("tool", index, tool_request_id=clean_text(tool_request_id), tool=clean_text(tool))
             case MediaDelta(index, media_type, data):
                 changes = [] if index in self._by_index else self._start("media", index)
                 block = self._by_index[index]
@@ -188,11 +183,15 @@ class Fold:
 
         return changes
 
-    def _start(self, kind: LiveType, index: int) -> list[Change]:
+    def _start(self, kind: LiveType, index: int, **known: Any) -> list[Change]:
         if index in self._by_index:
             raise ProtocolError(f"block {index} starts while it is still open")
 
         block = LiveContent(kind, len(self.blocks))
+
+        for name, value in known.items():
+            setattr(block, name, value)
+
         self.blocks.append(block)
         self._by_index[index] = block
 

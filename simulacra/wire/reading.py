@@ -66,10 +66,8 @@ async def read_chunks(
                 wants_chunks = observer.wants_chunks
                 found = splitter.feed(data)
 
-                if not wants_chunks:
-                    await observer.chunk(None)
-                elif not found:  # a comment, or a piece of an event
-                    await observer.chunk(data.decode("utf-8", "replace"))
+                if not wants_chunks or not found:  # nobody asks, or it is a comment, or a piece of an event
+                    await observer.chunk(data.decode("utf-8", "replace") if wants_chunks else None)
 
                 for name, payload in found:
                     chunk = read_event(name, payload)
