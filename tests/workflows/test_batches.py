@@ -281,6 +281,7 @@ async def test_the_work_of_a_batch_grows_linearly_with_its_calls(managed):
 
         try:
             await manager.run("go")
+            await anyio.wait_all_tasks_blocked()  # timers end in tasks of their own
         finally:
             sys.setprofile(None)
 
