@@ -387,3 +387,21 @@ async def test_conv_10_the_closing_event_itself_completes_the_turn(ask):
 
     assert response.stop_reason == "end_turn"
     assert sketch(conversation.messages) == ["U hi", "A hello"]
+
+
+async def test_async_listeners_hear_the_end_of_a_turn_whose_task_was_cancelled():
+    conversation = talk(reply(chunks=["Hel", stall()]))
+    heard = []
+
+    async def hear(event):
+        await anyio.lowlevel.checkpoint()
+        heard.append(event.name)
+
+    conversation.on("response_cancelled", hear)
+
+    with anyio.CancelScope() as scope:
+        conversation.on(ContentUpdate, lambda event: scope.cancel())
+        await conversation.prompt("hi")
+
+    assert scope.cancelled_caught
+    assert heard == ["response_cancelled"]
