@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from simulacra_openai.encode import Settings, encode_request
+from simulacra_openai.drafting import Settings
+from simulacra_openai.encode import encode_request
 
 from simulacra.messages import CheckpointState, Message, TextContent, ToolContent, ToolResultContent
 from simulacra.provider import ModelRequest

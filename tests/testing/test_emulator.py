@@ -141,7 +141,7 @@ def test_raw_bytes_are_sent_as_they_are(size):
         body=body, content_type="text/event-stream", status=207, headers={"x-odd": "1"}, write_size=size
     )
 
-    with OpenAIEmulator([reply]) as emulator:
+    with OpenAIEmulator([reply], rules=None) as emulator:
         answer = httpx2.post(f"{emulator.base_url}/chat/completions", json={"stream": True}, trust_env=False)
 
     assert answer.content == b"".join(body)

@@ -1,25 +1,21 @@
 """A model request as the parameters of a chat completion. Pure.
 
-Beside the body's fields the parameters hold the SDK's own options (`extra_headers`, `extra_query`, `extra_body`,
-`timeout`), so that whoever looks at them, or changes them, sees everything that decides what is sent (RX-6).
+It is drafted, put right by the rules of its service, and refused where only the user can put it right.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from simulacra.cleaning import clean_json, clean_text
 from simulacra.errors import ConfigurationError
-from simulacra.provider import ModelRequest, RequestOptions
-from simulacra.schema import ToolDefinition
+from simulacra.messages import MediaContent, Message
+from simulacra.provider import ModelRequest
+from simulacra.rules import RuleTable
 from simulacra.wire import check_extra as check_fields
-from simulacra.wire import merge_extra
-from simulacra_openai.history import HistoryEncoder
-from simulacra_openai.presets import OPENAI, Preset
-from simulacra_openai.strict import NotStrictError, strict_schema
+from simulacra_openai.drafting import Settings, draft_request
+from simulacra_openai.media import media_part
+from simulacra_openai.rules import refusals_of, rules_for
 
 _ENGINE_FIELDS = frozenset(
     {
@@ -36,67 +32,27 @@ _ENGINE_FIELDS = frozenset(
         "function_call",
     }
 )
-_CHOICES = {"auto": "auto", "none": "none", "any": "required"}
-_THINKING_KEYS = frozenset({"enable", "budget_tokens", "effort"})
-_EFFORT_BUDGETS = ((2_048, "low"), (8_192, "medium"))
-"""Up to how many tokens of reasoning an effort is meant; a larger budget is `high`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What a provider adds to each request.
+def encode_request(request: ModelRequest, settings: Settings, table: RuleTable | None = None) -> dict[str, Any]:
+    """The parameters of the request, SDK options included.
 
     Args:
-        model: The model asked for.
-        max_tokens: Most tokens of a reply, unless the request says otherwise.
-        strict: Whether tools are strict; `None` decides per tool.
-        system_role: Role of the system prompt; `None` decides by preset and model.
-        preset: How the service differs from OpenAI.
-        raw_kinds: Kinds of raw parts that are sent back.
-        media_types: Media types the model takes; `None` when unknown.
-        extra: Fields and SDK options that go out as they are.
-    """
-
-    model: str
-    max_tokens: int | None = None
-    strict: bool | None = None
-    system_role: str | None = None
-    preset: Preset = OPENAI
-    raw_kinds: frozenset[str] = frozenset({"openai"})
-    media_types: frozenset[str] | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-
-def encode_request(request: ModelRequest, settings: Settings) -> dict[str, Any]:
-    """The parameters of the request, SDK options included.
+        request: What to send.
+        settings: What the provider adds to it.
+        table: The rules it has to keep; those of the service when not given.
 
     Raises:
         ConfigurationError: An option, a tool or the prompt's media cannot be sent as it stands.
     """
-    options = request.options
-    check_extra(options.extra)
-    params: dict[str, Any] = {
-        "model": settings.model,
-        "messages": [*_system(request.system, settings), *_messages(request, settings)],
-        "stream": True,
-        "stream_options": {"include_usage": True},
-    }
-    limit = options.max_tokens or settings.max_tokens
+    check_extra(request.options.extra)
+    _check_prompt(request.messages, settings)
+    rules = table or rules_for(settings.preset, settings.raw_kinds, settings.media_types)
+    params = rules.repair(draft_request(request, settings))
 
-    if limit is not None:
-        params[settings.preset.limit_field] = limit
+    refusals_of(rules).check(params, request.tools)
 
-    if request.tools:
-        params["tools"] = [encode_tool(tool, settings) for tool in request.tools]
-        params["tool_choice"] = _tool_choice(options.tool_choice, request.tools)
-
-    extra = merge_extra(settings.extra, options.extra)
-    effort = _effort(options)
-
-    if effort is not None:
-        extra["reasoning_effort"] = effort
-
-    return params | extra
+    return params
 
 
 def check_extra(extra: Mapping[str, Any]) -> None:
@@ -112,92 +68,10 @@ def check_extra(extra: Mapping[str, Any]) -> None:
             raise ConfigurationError("option 'n' must be 1: a reply is one message. Ask several conversations instead")
 
 
-def encode_tool(tool: ToolDefinition, settings: Settings) -> dict[str, Any]:
-    """One tool, strict where it can and may be (OAI-3, SC-R4).
-
-    Raises:
-        ConfigurationError: `strict=True`, but the schema cannot be expressed so.
-    """
-    function: dict[str, Any] = {"name": tool.name, "description": clean_text(tool.description)}
-    schema = tool.input_schema()
-    flag = settings.preset.strict_flag
-    wanted = flag if settings.strict is None else settings.strict
-
-    if wanted:
-        try:
-            parameters = clean_json(strict_schema(schema))
-        except NotStrictError as error:
-            if settings.strict:
-                raise ConfigurationError(f"tool {tool.name!r} cannot be strict: {error}") from error
-        else:
-            return {"type": "function", "function": {**function, "parameters": parameters, "strict": True}}
-
-    function["parameters"] = {"type": "object", "properties": {}, **clean_json(schema)}
-
-    if flag:
-        function["strict"] = False
-
-    return {"type": "function", "function": function}
-
-
-def default_system_role(model: str) -> str:
-    """`developer` for the `o1`, `o3`, ... models, `system` for all others, fine-tunes included (OAI-2)."""
-    return "developer" if re.match(r"o\d", model) else "system"
-
-
-def _system(texts: Sequence[str], settings: Settings) -> list[dict[str, Any]]:
-    text = "\n\n".join(clean_text(text) for text in texts if text.strip())
-    role = settings.system_role or settings.preset.system_role or default_system_role(settings.model)
-
-    return [{"role": role, "content": text}] if text else []
-
-
-def _messages(request: ModelRequest, settings: Settings) -> list[dict[str, Any]]:
-    return HistoryEncoder(settings.preset, settings.raw_kinds, settings.media_types).encode(request.messages)
-
-
-def _tool_choice(wanted: str | None, tools: Sequence[ToolDefinition]) -> Any:
-    if wanted is None:
-        return "auto"
-
-    if wanted in _CHOICES:
-        return _CHOICES[wanted]
-
-    names = [tool.name for tool in tools]
-
-    if wanted not in names:
-        raise ConfigurationError(
-            f"tool_choice {wanted!r} is none of auto, none, any and no tool of this request ({', '.join(names)})"
-        )
-
-    return {"type": "function", "function": {"name": wanted}}
-
-
-def _effort(options: RequestOptions) -> str | None:
-    """The reasoning effort asked for; a budget is turned into the nearest effort, `enable` alone changes nothing."""
-    thinking = options.thinking
-
-    if not thinking:
-        return None
-
-    unknown = thinking.keys() - _THINKING_KEYS
-
-    if unknown:
-        known = ", ".join(sorted(_THINKING_KEYS))
-        raise ConfigurationError(f"thinking option {min(unknown)!r} is unknown to this provider; it knows {known}")
-
-    effort, budget = thinking.get("effort"), thinking.get("budget_tokens")
-
-    if effort is not None and not isinstance(effort, str):
-        raise ConfigurationError(f"thinking option 'effort' must be text, not {effort!r}")
-
-    if thinking.get("enable") is False:
-        return None
-
-    if effort is not None or budget is None:
-        return effort
-
-    if isinstance(budget, bool) or not isinstance(budget, int | float) or not budget > 0:
-        raise ConfigurationError(f"thinking option 'budget_tokens' must be a positive number, not {budget!r}")
-
-    return next((name for most, name in _EFFORT_BUDGETS if budget <= most), "high")
+def _check_prompt(messages: Sequence[Message], settings: Settings) -> None:
+    for block in messages[-1].content if messages else ():
+        if isinstance(block, MediaContent) and isinstance(reason := media_part(block, settings.media_types), str):
+            raise ConfigurationError(
+                f"the prompt's {block.kind} cannot be sent to {settings.preset.kind}: {reason}. Convert it first, or ask"
+                " a model that takes it"
+            )

@@ -8,7 +8,7 @@ from typing import Any
 from simulacra.messages import MediaContent
 from simulacra.wire import normal_media_type, placeholder_text
 
-_AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
+AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 
 
 def media_part(media: MediaContent, accepted: frozenset[str] | None) -> dict[str, Any] | str:
@@ -34,10 +34,10 @@ def media_part(media: MediaContent, accepted: frozenset[str] | None) -> dict[str
         return f"chat completions take {media.kind} as data, not by address"
 
     if media.kind == "audio":
-        audio_format = _AUDIO_FORMATS.get(media_type)
+        audio_format = AUDIO_FORMATS.get(media_type)
 
         if audio_format is None:
-            return f"chat completions take {' and '.join(_AUDIO_FORMATS)}, not {media_type}"
+            return f"chat completions take {' and '.join(AUDIO_FORMATS)}, not {media_type}"
 
         data = base64.b64encode(media.data).decode("ascii")
         return {"type": "input_audio", "input_audio": {"data": data, "format": audio_format}}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -19,9 +20,11 @@ from simulacra.streaming import StreamEvent
 from simulacra.wire import CLOSE_SECONDS, ClientPerLoop, default_timeout, read_chunks, read_whole
 from simulacra.wire.reading import Chunk
 from simulacra_openai.decode import ChatDecoder
-from simulacra_openai.encode import Settings, check_extra, encode_request
+from simulacra_openai.drafting import Settings
+from simulacra_openai.encode import check_extra, encode_request
 from simulacra_openai.errors import vendor_errors
 from simulacra_openai.presets import OPENAI, Preset
+from simulacra_openai.rules import rules_for
 from simulacra_openai.transport import post
 
 if TYPE_CHECKING:
@@ -76,9 +79,22 @@ class OpenAIProvider(ModelProvider):
         self.system_role = system_role
         self.preset = preset or OPENAI
         self.extra = copy.deepcopy(extra)
-        self.profile = ProviderProfile(
-            media_types=self.preset.media_types, raw_kinds=frozenset({self.kind, OpenAIProvider.kind})
-        )
+        self.kind = self.preset.kind  # type: ignore[misc] # a service's own word goes before the class's
+        self._profile = ProviderProfile()
+        self.profile = ProviderProfile(media_types=self.preset.media_types, raw_kinds=self.preset.raw_kinds)
+
+    @property
+    def profile(self) -> ProviderProfile:
+        """What the model can do. One that is set without rules gets those of the service, for its media types."""
+        return self._profile
+
+    @profile.setter
+    def profile(self, profile: ProviderProfile) -> None:
+        if profile.rules is None or profile.rules is self._profile.rules:
+            rules = rules_for(self.preset, profile.raw_kinds, profile.media_types)
+            profile = replace(profile, rules=rules)
+
+        self._profile = profile
 
     @property
     def client(self) -> AsyncOpenAI:
@@ -95,7 +111,7 @@ class OpenAIProvider(ModelProvider):
     async def prepare(self, request: ModelRequest) -> dict[str, Any]:
         import openai  # noqa: PLC0415 -- the SDK is imported on first use
 
-        params = encode_request(request, self._settings())
+        params = encode_request(request, self._settings(), self.profile.rules)
         timeout = default_timeout(self.client.timeout, openai.DEFAULT_TIMEOUT, request.options)
 
         return params if timeout is None else {"timeout": timeout, **params}

@@ -1,4 +1,4 @@
-"""Tool schemas in the form that strict function calling accepts (OAI-3, SC-R4, SC-06).
+"""Schemas in the form that strict function calling and outputs accept (OAI-3, SC-R4, SC-06).
 
 Source: https://platform.openai.com/docs/guides/structured-outputs#supported-schemas. Every object is closed and every
 property required; what was optional becomes nullable, and defaults move into the description.
@@ -39,6 +39,10 @@ _ALLOWED = frozenset(
 )
 _FORMATS = frozenset({"date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"})
 _NULL = {"type": "null"}
+_TYPING = frozenset({"type", "anyOf", "$ref", "enum", "const"})
+MAX_DEPTH = 10
+MAX_PROPERTIES = 5000
+"""Levels of nesting and properties that a strict schema may have in all."""
 
 
 class NotStrictError(ValueError):
@@ -60,7 +64,85 @@ def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     if root["type"] != "object":
         raise NotStrictError(f"at #: parameters must be an object, not {root['type']}")
 
-    return _strict(root, "#")
+    strict = _strict(root, "#")
+
+    if fault := strict_fault(strict):
+        raise NotStrictError(fault)
+
+    return strict
+
+
+def strict_fault(schema: Any) -> str:
+    """What keeps a schema from being strict as it stands, and where; empty when nothing does. It reads any JSON."""
+    if not isinstance(schema, dict) or schema.get("type") != "object":
+        return "at #: it is no schema of type object"
+
+    waiting: list[tuple[str, Any, int]] = [("#", schema, 1)]
+    properties = 0
+
+    while waiting:
+        path, part, depth = waiting.pop()
+        fault = "it is no object" if not isinstance(part, dict) else _fault_of(part)
+
+        if fault or depth > MAX_DEPTH:
+            return f"at {path}: {fault or f'it is nested more than {MAX_DEPTH} levels deep'}"
+
+        inner = _parts_of(part, path)
+        properties += len(part.get("properties") or ())
+        waiting += [(place, item, depth + nests) for place, item, nests in inner]
+
+    return f"it has {properties} properties, more than {MAX_PROPERTIES}" if properties > MAX_PROPERTIES else ""
+
+
+def _fault_of(schema: dict[str, Any]) -> str:
+    """What keeps one level of a schema from being strict."""
+    unknown = schema.keys() - (_ALLOWED - {"default"})
+    types = _types(schema)
+
+    if unknown:
+        return f"{', '.join(sorted(unknown))} cannot be expressed"
+
+    if not isinstance(schema.get("properties", {}), dict) or not isinstance(schema.get("required", []), list):
+        return "properties must be an object, and required an array"
+
+    if not schema.keys() & _TYPING:
+        return "a schema without a type allows anything"
+
+    if "array" in types and "items" not in schema:
+        return "an array without items allows anything"
+
+    if "object" in types or "properties" in schema:
+        names = schema.get("properties")
+
+        if names is None or schema.get("additionalProperties") is not False:
+            return "an object must list its properties and close itself with additionalProperties: false"
+
+        if [name for name in names if name not in schema.get("required", [])]:
+            return "every property must be required"
+
+    if "$ref" in schema and (len(schema) > 1 or not str(schema["$ref"]).startswith("#")):
+        return "a reference stands alone, and points into this schema"
+
+    if "format" in schema and str(schema["format"]) not in _FORMATS:
+        return f"format {schema['format']!r} cannot be expressed"
+
+    return ""
+
+
+def _parts_of(schema: dict[str, Any], path: str) -> list[tuple[str, Any, int]]:
+    """The schemas inside one, each with its path and by how many levels it lies deeper."""
+    parts: list[tuple[str, Any, int]] = []
+
+    for keyword, nests in (("properties", 1), ("$defs", 0), ("definitions", 0)):
+        found = schema.get(keyword)
+        named = found if isinstance(found, dict) else {}
+        parts += [(f"{path}/{keyword}/{name}", part, nests) for name, part in named.items()]
+
+    choices = schema.get("anyOf")
+    listed = choices if isinstance(choices, list) else []
+    parts += [(f"{path}/anyOf/{place}", part, 0) for place, part in enumerate(listed)]
+
+    return [*parts, (f"{path}/items", schema["items"], 1)] if "items" in schema else parts
 
 
 def _strict(schema: Any, path: str) -> dict[str, Any]:
@@ -107,13 +189,13 @@ def _refuse_open(schema: Any, path: str) -> None:
     if unknown:
         raise NotStrictError(f"at {path}: {', '.join(sorted(unknown))} cannot be expressed")
 
-    if not schema.keys() & {"type", "anyOf", "$ref", "enum", "const"}:
+    if not schema.keys() & _TYPING:
         raise NotStrictError(f"at {path}: a schema without a type allows anything")
 
     if "$ref" in schema and not str(schema["$ref"]).startswith("#"):
         raise NotStrictError(f"at {path}: {schema['$ref']} is not part of this schema")
 
-    if "format" in schema and schema["format"] not in _FORMATS:
+    if "format" in schema and str(schema["format"]) not in _FORMATS:
         raise NotStrictError(f"at {path}: format {schema['format']!r} cannot be expressed")
 
 

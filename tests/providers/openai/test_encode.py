@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from simulacra_openai.encode import Settings, encode_request
+from simulacra_openai.drafting import Settings
+from simulacra_openai.encode import encode_request
 from simulacra_openai.presets import COMPATIBLE
 
 from simulacra.errors import ConfigurationError

@@ -3,8 +3,11 @@ from __future__ import annotations
 import json
 
 import pytest
-from simulacra_openai.history import HistoryEncoder, json_text, wire_id
-from simulacra_openai.presets import OPENAI, Preset
+from simulacra_openai.drafting import Settings
+from simulacra_openai.encode import encode_request
+from simulacra_openai.exchanges import NO_RESULT
+from simulacra_openai.message_drafts import json_text, wire_id
+from simulacra_openai.presets import COMPATIBLE, OPENAI, Preset
 
 from simulacra.errors import ConfigurationError
 from simulacra.messages import (
@@ -20,6 +23,7 @@ from simulacra.messages import (
     UnknownContent,
     UserMessage,
 )
+from simulacra.provider import ModelRequest
 
 PNG = MediaContent(kind="image", media_type="image/png", data=b"\x89PNG")
 PNG_PART = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw=="}}
@@ -44,7 +48,9 @@ def result(call_id, *content, **fields):
 
 
 def encoded(*messages, preset=OPENAI, raw_kinds=("openai",), media_types=OPENAI.media_types):
-    return HistoryEncoder(preset, frozenset(raw_kinds), media_types).encode(messages)
+    settings = Settings(model="m", preset=preset, raw_kinds=frozenset(raw_kinds), media_types=media_types)
+
+    return encode_request(ModelRequest(messages=messages), settings)["messages"]
 
 
 def test_oai_4_one_text_is_a_string_and_several_are_parts():
@@ -94,7 +100,7 @@ def test_oai_4_an_error_result_is_json_text_as_well():
 def test_oai_4_raw_parts_of_an_accepted_kind_stay_in_their_place():
     raw = RawContent(model_kind="openai", data='{"type": "video_url", "video_url": {"url": "u"}}')
 
-    assert encoded(user("a", raw, "b"))[0]["content"] == [
+    assert encoded(user("a", raw, "b"), preset=COMPATIBLE)[0]["content"] == [
         {"type": "text", "text": "a"},
         {"type": "video_url", "video_url": {"url": "u"}},
         {"type": "text", "text": "b"},
@@ -128,6 +134,7 @@ def test_msg_2_raw_of_the_own_kind_goes_back_as_the_same_value():
             RawContent(model_kind="openai", data=json.dumps(part)),
             RawContent(model_kind="openai", data='{"annotations": [1]}'),
         ),
+        preset=COMPATIBLE,
     )
 
     assert sent[1] == {"role": "assistant", "content": [{"type": "text", "text": "b"}, part], "annotations": [1]}
@@ -187,9 +194,10 @@ def test_tl_09_a_call_with_unreadable_arguments_goes_back_as_valid_json():
 
 def test_fields_of_the_service_go_back_with_the_call():
     own = ToolContent(tool_request_id="a", tool="f", extended={"openai_call": {"extra_content": {"s": 1}}})
-    sent = encoded(user("q"), assistant(own), user(result("a")))
+    sent = encoded(user("q"), assistant(own), user(result("a")), preset=COMPATIBLE)
 
     assert sent[1]["tool_calls"][0]["extra_content"] == {"s": 1}
+    assert "extra_content" not in encoded(user("q"), assistant(own), user(result("a")))[1]["tool_calls"][0]
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\n\t", "\u2003"])
@@ -200,8 +208,9 @@ def test_an_r1_blank_texts_are_left_out_and_messages_left_with_nothing_dropped(b
         "role": "user",
         "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}],
     }
-    assert [message["role"] for message in sent] == ["user", "assistant"]
+    assert [message["role"] for message in sent] == ["user", "assistant", "tool"]
     assert sent[1]["content"] is None
+    assert sent[2]["content"] == NO_RESULT
 
 
 @pytest.mark.parametrize(
@@ -247,12 +256,18 @@ def test_oa_r5_ids_that_do_not_fit_are_mapped_always_to_the_same(bad):
 
 
 def test_tl_r4_equal_ids_in_one_reply_are_told_apart_by_place():
-    sent = encoded(user("q"), assistant(call("a"), call("a"), call("")), user(result("a", n=1), result("a", n=2)))
+    sent = encoded(
+        user("q"), assistant(call("a"), call("a"), call("")), user(result("a", n=1), result("a", n=2), result("", n=3))
+    )
     ids = [one["id"] for one in sent[1]["tool_calls"]]
 
     assert ids[0] == "a"
     assert len(set(ids)) == 3
-    assert [(one["tool_call_id"], json.loads(one["content"])["n"]) for one in sent[2:]] == [(ids[0], 1), (ids[1], 2)]
+    assert [(one["tool_call_id"], json.loads(one["content"])["n"]) for one in sent[2:]] == [
+        (ids[0], 1),
+        (ids[1], 2),
+        (ids[2], 3),
+    ]
 
 
 def test_tl_r4_an_id_used_again_in_a_later_reply_answers_the_later_call():
@@ -341,5 +356,5 @@ def test_mu_r1_media_of_a_tool_that_are_not_taken_never_break_the_loop():
     video = MediaContent(kind="video", media_type="video/mp4", data=b"x")
     sent = encoded(user("q"), assistant(call("a")), user(result("a", video)))
 
-    assert sent[3]["role"] == "user"
-    assert "video/mp4" in sent[3]["content"]
+    assert [message["role"] for message in sent] == ["user", "assistant", "tool"]
+    assert "video/mp4" in sent[2]["content"]

@@ -10,7 +10,7 @@ import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI
 from simulacra_openai import OpenAIProvider, openai_compatible
-from simulacra_openai.presets import NO_KEY
+from simulacra_openai.services import NO_KEY
 
 from simulacra.errors import (
     AuthenticationError,

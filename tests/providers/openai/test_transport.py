@@ -60,6 +60,6 @@ async def test_the_base_url_is_read_for_each_request(serve) -> None:
 async def test_tl_r5_a_number_that_json_does_not_know_is_refused_before_sending(serve) -> None:
     async with serve([]) as (emulator, provider):
         with pytest.raises(ConfigurationError, match="cannot be written"):
-            await reply_of(provider, request(user("hello"), options=RequestOptions(temperature=float("nan"))))
+            await reply_of(provider, request(user("hello"), options=RequestOptions(seed=float("nan"))))
 
     assert emulator.requests == []
