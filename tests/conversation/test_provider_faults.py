@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from bare_parts import Adding, Bare, add
 from conversation_kit import Heard, sketch, talk
 
 from simulacra.conversation import Conversation
@@ -31,46 +32,8 @@ from simulacra.streaming import (
     UsageUpdate,
 )
 from simulacra.testing import ScriptedProvider, fault, fault_after
-from simulacra.tools import tool
-from simulacra.transformers import ContextTransformer
 
 pytestmark = pytest.mark.anyio
-
-
-@tool
-async def add(a: int, b: int) -> int:
-    """Add."""
-    return a + b
-
-
-class Adding(ContextTransformer):
-    def __init__(self, name):
-        self.name = name
-
-    async def transform_prompt(self, messages, context):
-        context.add_system(f"from {self.name}")
-
-        return messages
-
-
-class Bare(ModelProvider):
-    """As little as a provider can be."""
-
-    kind = "bare"
-    model = "m"
-
-    def __init__(self, *events):
-        self.events = events
-        self.requests = []
-
-    async def stream(self, request):
-        self.requests.append(request)
-
-        for event in self.events:
-            if isinstance(event, Exception):
-                raise event
-
-            yield event
 
 
 @pytest.mark.parametrize("events", [[], [MessageStart()], [MessageStart(), UsageUpdate(Usage(input_tokens=1))]])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from bare_parts import Adding, Bare, add
 from conversation_kit import BEGUN, SENT, Heard, sketch, talk
 
 from simulacra.conversation import Conversation
@@ -14,7 +15,7 @@ from simulacra.errors import (
 from simulacra.events import BeforeRequest, ContentUpdate, RawRequest, RawStream
 from simulacra.messages import RawContent, ToolErrorResult, ToolResultContent, ToolSuccessResult, Usage
 from simulacra.policies import RetryPolicy
-from simulacra.provider import ModelProvider, ProviderProfile, RequestOptions
+from simulacra.provider import ProviderProfile, RequestOptions
 from simulacra.streaming import (
     ContentStop,
     MediaDelta,
@@ -29,45 +30,8 @@ from simulacra.streaming import (
 )
 from simulacra.testing import ScriptedProvider, calls, fault, fault_after, reply
 from simulacra.tools import tool
-from simulacra.transformers import ContextTransformer
 
 pytestmark = pytest.mark.anyio
-
-
-@tool
-async def add(a: int, b: int) -> int:
-    """Add."""
-    return a + b
-
-
-class Adding(ContextTransformer):
-    def __init__(self, name):
-        self.name = name
-
-    async def transform_prompt(self, messages, context):
-        context.add_system(f"from {self.name}")
-
-        return messages
-
-
-class Bare(ModelProvider):
-    """As little as a provider can be."""
-
-    kind = "bare"
-    model = "m"
-
-    def __init__(self, *events):
-        self.events = events
-        self.requests = []
-
-    async def stream(self, request):
-        self.requests.append(request)
-
-        for event in self.events:
-            if isinstance(event, Exception):
-                raise event
-
-            yield event
 
 
 async def test_rx_1_a_providers_transformers_are_read_afresh():
