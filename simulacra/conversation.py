@@ -6,14 +6,14 @@ import logging
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from simulacra.blocking import refuse_inside_loop, run_sync
 from simulacra.checkpoints import CheckpointConfig, DefaultSummarizationStrategy, SummarizationStrategy
 from simulacra.dialog.attributes import ConversationAttributes, provider_of, require_choice, require_kind
 from simulacra.dialog.checkpointing import make_checkpoint
 from simulacra.dialog.core import Core, Settings
+from simulacra.dialog.disposal import Disposable
 from simulacra.dialog.floor import WhenBusy
 from simulacra.dialog.inputs import TextOrContents, identified, input_of
 from simulacra.dialog.run import Driver, Run, admit
@@ -44,7 +44,7 @@ def register_default_driver(make: Callable[[Conversation], Driver]) -> None:
     _default_driver[:] = [make]
 
 
-class Conversation(ConversationAttributes, Observable):
+class Conversation(ConversationAttributes, Observable, Disposable):
     """A conversation with a model.
 
     Args:
@@ -325,24 +325,6 @@ class Conversation(ConversationAttributes, Observable):
 
                 if self._parent is not None:
                     self._parent._children.remove(self)  # noqa: SLF001 -- a child takes itself off its parent
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-    def __enter__(self) -> Self:
-        refuse_inside_loop("with", "Use `async with`")
-
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        run_sync(self.aclose())
 
     def __repr__(self) -> str:
         return f"Conversation(id={self.id!r}, state={self.state!r}, messages={len(self.messages)})"

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Self
 
 import anyio
 
+from simulacra.blocking import refuse_inside_loop, run_sync
 from simulacra.clock import time_limit
 from simulacra.scopes import Signal
 
@@ -33,3 +37,29 @@ class Disposal(AbstractContextManager[None]):
         if anyio.get_current_task().id != self._task_id:
             with time_limit(WAIT_SECONDS):
                 await self._is_over.wait()
+
+
+class Disposable(ABC):
+    """What is disposed of at the end of a `with` or an `async with`."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Dispose."""
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> Self:
+        refuse_inside_loop("with", "Use `async with`")
+
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        run_sync(self.aclose())

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import anyio
 
 from simulacra.blocking import refuse_inside_loop, run_sync
 from simulacra.conversation import Conversation, register_default_driver
 from simulacra.dialog.attributes import require_kind
-from simulacra.dialog.disposal import Disposal
+from simulacra.dialog.disposal import Disposable, Disposal
 from simulacra.dialog.inputs import TextOrContents, input_of
 from simulacra.dialog.run import Run, admit
 from simulacra.emitter import Emitter, Event, Observable
@@ -33,7 +32,7 @@ from simulacra.workflows.result import WorkflowResult
 from simulacra.workflows.workflow import Workflow, conclude
 
 
-class WorkflowManager(Observable):
+class WorkflowManager(Observable, Disposable):
     """Conducts the tool loop of a conversation; at most one manager per conversation.
 
     Args:
@@ -246,24 +245,6 @@ class WorkflowManager(Observable):
             await self._move_to("disposed")
             self._emitter.close()
             self._unsubscribe()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-    def __enter__(self) -> Self:
-        refuse_inside_loop("with", "Use `async with`")
-
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        run_sync(self.aclose())
 
     async def _send(self, conductor: _Conductor, message: UserMessage, options: Mapping[str, Any]) -> WorkflowResult:
         core = self.conversation.core
