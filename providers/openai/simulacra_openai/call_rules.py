@@ -16,7 +16,7 @@ import jiter
 from simulacra.rules import Found, Path, Rule, Wire
 from simulacra_openai.message_drafts import MAX_ID
 from simulacra_openai.presets import Preset
-from simulacra_openai.wire_reading import JsonMap, calls_in, calls_of, map_of, messages_of
+from simulacra_openai.wire_reading import JsonMap, calls_in, calls_of, map_of, messages_of, places_of
 
 FUNCTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 CALL_FIELDS = frozenset({"id", "type", "function", "custom"})
@@ -153,7 +153,7 @@ def _exchanges(wire: Wire) -> Iterator[_Exchange]:
     """Every run of tool messages with what stands before it; `at` is -1 where that is no message with calls."""
     current = _Exchange(-1, [], [])
 
-    for at, message in messages_of(wire):
+    for at, message in places_of(wire):
         if message.get("role") == "tool":
             current.answers.append((at, message.get("tool_call_id")))
             continue

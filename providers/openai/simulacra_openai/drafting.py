@@ -50,7 +50,7 @@ class Settings:
     preset: Preset = OPENAI
     raw_kinds: frozenset[str] = OPENAI.raw_kinds
     media_types: frozenset[str] | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
 
 def draft_request(request: ModelRequest, settings: Settings) -> dict[str, Any]:

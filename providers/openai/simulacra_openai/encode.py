@@ -10,7 +10,7 @@ from typing import Any
 
 from simulacra.errors import ConfigurationError
 from simulacra.messages import MediaContent, Message
-from simulacra.provider import ModelRequest
+from simulacra.provider import ModelRequest, ProviderProfile
 from simulacra.rules import RuleTable
 from simulacra.wire import check_extra as check_fields
 from simulacra_openai.drafting import Settings, draft_request
@@ -47,7 +47,7 @@ def encode_request(request: ModelRequest, settings: Settings, table: RuleTable |
     """
     check_extra(request.options.extra)
     _check_prompt(request.messages, settings)
-    rules = table or rules_for(settings.preset, settings.raw_kinds, settings.media_types)
+    rules = table or rules_for(settings.preset, _profile(settings))
     params = rules.repair(draft_request(request, settings))
 
     refusals_of(rules).check(params, request.tools)
@@ -66,6 +66,10 @@ def check_extra(extra: Mapping[str, Any]) -> None:
     for fields in (extra, extra.get("extra_body") or {}):
         if fields.get("n", 1) != 1:
             raise ConfigurationError("option 'n' must be 1: a reply is one message. Ask several conversations instead")
+
+
+def _profile(settings: Settings) -> ProviderProfile:
+    return ProviderProfile(raw_kinds=settings.raw_kinds, media_types=settings.media_types)
 
 
 def _check_prompt(messages: Sequence[Message], settings: Settings) -> None:

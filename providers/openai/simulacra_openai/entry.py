@@ -54,7 +54,7 @@ plugin = ProviderPlugin(
     create=create,
     keys=(KEY,),
     remedy=REMEDY,
-    rules=rules_for(OPENAI, None, OPENAI.media_types),
+    rules=rules_for(OPENAI),
 )
 fireworks_plugin = ProviderPlugin(
     kind="fireworks",
@@ -81,5 +81,5 @@ azure_plugin = ProviderPlugin(
     create=lambda model, **options: azure(model=model, **options),
     keys=(AZURE_KEY,),
     remedy=AZURE.remedy,
-    rules=rules_for(AZURE, None, AZURE.media_types),
+    rules=rules_for(AZURE),
 )

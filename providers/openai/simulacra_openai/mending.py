@@ -70,7 +70,7 @@ class MessageMender:
             if type(content) is str and not content.isascii() and not is_unicode(content):
                 return False
 
-            if len(message) > 2 and role != "tool":
+            if (len(message) > 2 or content is None) and role != "tool":
                 calls = message.get("tool_calls")
 
                 if not self._are_tidy_fields(message) or ("tool_calls" in message and not self._are_tidy_calls(calls)):
@@ -144,7 +144,7 @@ class MessageMender:
 
         if isinstance(content, list):
             parts = [mended for part in content if (mended := self._part(part, role)) is not None]
-            changed["content"] = content if parts == content else content_of(parts)
+            changed["content"] = content if content and parts == content else content_of(parts)
         elif is_blank(content) and role not in ("tool", "function"):
             changed["content"] = None
         elif role == "tool" and not isinstance(content, str):

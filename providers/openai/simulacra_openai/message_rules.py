@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from simulacra.rules import Found, Rule, Wire
 from simulacra_openai.presets import Preset
-from simulacra_openai.wire_reading import JsonMap, is_blank, is_unicode, messages_of, texts_in
+from simulacra_openai.wire_reading import JsonMap, is_blank, is_unicode, messages_of, places_of, texts_in
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 MESSAGE_FIELDS = frozenset(
@@ -197,7 +197,7 @@ def _strange_fields(wire: Wire) -> Iterator[Found]:
 def _neighbours(wire: Wire) -> Iterator[Found]:
     previous = None
 
-    for at, message in messages_of(wire):
+    for at, message in places_of(wire):
         role = message.get("role")
 
         if role == previous and role in ("user", "assistant"):

@@ -91,7 +91,7 @@ class OpenAIProvider(ModelProvider):
     @profile.setter
     def profile(self, profile: ProviderProfile) -> None:
         if profile.rules is None or profile.rules is self._profile.rules:
-            rules = rules_for(self.preset, profile.raw_kinds, profile.media_types)
+            rules = rules_for(self.preset, profile)
             profile = replace(profile, rules=rules)
 
         self._profile = profile

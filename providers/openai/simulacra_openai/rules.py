@@ -10,6 +10,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from simulacra.errors import ConfigurationError
+from simulacra.provider import ProviderProfile
 from simulacra.rules import RuleTable, Wire
 from simulacra.schema import ToolDefinition
 from simulacra_openai.call_rules import call_rules
@@ -41,36 +42,34 @@ _ABOUT_MESSAGES = frozenset({"messages-present", "roles-known"})
 """Rules that what the engine writes keeps; an empty history is for the service to judge."""
 
 
-@lru_cache(maxsize=64)
-def rules_for(
-    preset: Preset,
-    raw_kinds: frozenset[str] | None = None,
-    media_types: frozenset[str] | None = None,
-    vendor: str | None = None,
-) -> RuleTable:
-    """The rules of a service.
+def rules_for(preset: Preset, profile: ProviderProfile | None = None, *, vendor: str | None = None) -> RuleTable:
+    """The rules of a service; the same table for the same arguments.
 
     Args:
         preset: How it differs from OpenAI.
-        raw_kinds: Kinds of raw parts it understands; the preset's when not given.
-        media_types: Media types the model takes; `None` when unknown.
+        profile: What its model takes; what the preset says when not given.
         vendor: What the table is called; the preset's word when not given.
     """
-    mend_messages = MessageMender(preset, media_types)
+    raw_kinds, media_types = preset.raw_kinds, preset.media_types
+
+    if profile is not None:
+        raw_kinds, media_types = profile.raw_kinds, profile.media_types
+
+    return _rules_for(Settings(model="any", preset=preset, raw_kinds=raw_kinds, media_types=media_types), vendor)
+
+
+@lru_cache(maxsize=64)
+def _rules_for(settings: Settings, vendor: str | None) -> RuleTable:
+    preset = settings.preset
+    mend_messages = MessageMender(preset, settings.media_types)
     mend_fields = field_mender(preset.limit_field)
-    settings = Settings(
-        model="any",
-        preset=preset,
-        raw_kinds=preset.raw_kinds if raw_kinds is None else raw_kinds,
-        media_types=media_types,
-    )
 
     return RuleTable(
         vendor=vendor or preset.kind,
         draft=partial(draft_request, settings=settings),
         rules=(
             *message_rules(preset, mend_messages),
-            *part_rules(preset, media_types, mend_messages),
+            *part_rules(preset, settings.media_types, mend_messages),
             *call_rules(preset, mend_messages),
             *tool_rules(preset, mend_fields),
             *field_rules(preset, mend_fields),

@@ -21,6 +21,13 @@ def messages_of(wire: Wire) -> Iterator[tuple[int, JsonMap]]:
     return objects_in(wire.get("messages"))
 
 
+def places_of(wire: Wire) -> Iterator[tuple[int, JsonMap]]:
+    """Every message with its place; an empty object stands for what is none."""
+    messages = wire.get("messages")
+
+    return ((at, map_of(message)) for at, message in enumerate(messages)) if isinstance(messages, list) else iter(())
+
+
 def calls_of(message: JsonMap) -> Iterator[tuple[int, JsonMap]]:
     return objects_in(message.get("tool_calls"))
 
