@@ -108,7 +108,7 @@ def _functions(mend: Callable[[Wire], Wire]) -> tuple[Rule, ...]:
     return (
         Rule(
             name="calls-not-empty",
-            demand="tool_calls is an array with at least one call, or absent",
+            demand="tool_calls is an array of an assistant message, with at least one call, or absent",
             fix="It is left out",
             find=_no_calls,
             repair=mend,
@@ -230,8 +230,9 @@ def _equal_ids(wire: Wire) -> Iterator[Found]:
 def _no_calls(wire: Wire) -> Iterator[Found]:
     for at, message in messages_of(wire):
         calls = message.get("tool_calls")
+        is_owner = message.get("role") == "assistant"
 
-        if calls is not None and (not isinstance(calls, list) or not calls):
+        if calls is not None and (not isinstance(calls, list) or not calls or not is_owner):
             yield Found(("messages", at, "tool_calls"))
 
 

@@ -73,7 +73,10 @@ class MessageMender:
             if (len(message) > 2 or content is None) and role != "tool":
                 calls = message.get("tool_calls")
 
-                if not self._are_tidy_fields(message) or ("tool_calls" in message and not self._are_tidy_calls(calls)):
+                if not self._are_tidy_fields(message):
+                    return False
+
+                if "tool_calls" in message and (role != "assistant" or not self._are_tidy_calls(calls)):
                     return False
 
                 waiting = [call["id"] for call in reversed(calls or ())]
@@ -138,9 +141,8 @@ class MessageMender:
         changed: JsonMap = {}
 
         if "tool_calls" in message and calls is not None:
-            changed["tool_calls"] = [
-                mended for call in _list(calls) if (mended := self._call(call)) is not None
-            ] or None
+            own = _list(calls) if role == "assistant" else []
+            changed["tool_calls"] = [mended for call in own if (mended := self._call(call)) is not None] or None
 
         if isinstance(content, list):
             parts = [mended for part in content if (mended := self._part(part, role)) is not None]

@@ -226,7 +226,8 @@ async def test_w_rx_1_a_slow_consumer_slows_the_stream(serve):
 async def test_a_server_that_ignores_stream_is_read(serve):
     recorder = Recorder(stream=False)
 
-    async with serve([EmulatedReply(text="whole", thinking="hm")]) as (_, provider):
+    async with serve([EmulatedReply(text="whole", thinking="hm")]) as (emulator, provider):
+        emulator.rules = None
         message = await reply_of(provider, request(observer=recorder))
 
     assert message.text == "whole"
