@@ -24,11 +24,14 @@ from simulacra.streaming import (
     ToolCallStart,
     UsageUpdate,
 )
+from simulacra_openai.media_reading import MediaReader
 from simulacra_openai.presets import OPENAI, Preset
 from simulacra_openai.tool_calls import ToolCalls
 
 REFUSAL_MARK = "openai_refusal"
 THINKING_MARK = "openai_thinking"
+TRANSCRIPT_MARK = "openai_transcript"
+"""Under this key of `extended` a text says that it is what a sound of the reply says."""
 _STOP_REASONS: dict[str, StopReason] = {
     "stop": "end_turn",
     "length": "max_tokens",
@@ -37,7 +40,7 @@ _STOP_REASONS: dict[str, StopReason] = {
     "content_filter": "content_filter",
 }
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
-_KNOWN_KEYS = frozenset({"role", "content", "refusal", "tool_calls", "function_call"})
+_KNOWN_KEYS = frozenset({"role", "content", "refusal", "tool_calls", "function_call", "audio", "images"})
 
 
 class ChatDecoder:
@@ -46,9 +49,12 @@ class ChatDecoder:
     Args:
         preset: What the service calls its reasoning.
         headers: Headers of the response, for the errors that the stream reports.
+        audio_format: The format of sound that was asked for.
     """
 
-    def __init__(self, preset: Preset = OPENAI, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, preset: Preset = OPENAI, headers: Mapping[str, str] | None = None, *, audio_format: str = "pcm16"
+    ) -> None:
         self._preset = preset
         self._headers = headers or {}
         self._known = _KNOWN_KEYS.union(preset.thinking_fields)
@@ -57,6 +63,7 @@ class ChatDecoder:
         self._next_index = 0
         self._open: tuple[str, int] | None = None
         self._calls = ToolCalls(self._new_index)
+        self._media = MediaReader(self._new_index, audio_format)
         self._raw: dict[str, list[Any]] = {}
         self._extras: dict[str, Any] = {}
         self._said: dict[str, list[str]] = {}
@@ -121,11 +128,17 @@ class ChatDecoder:
         message.update(self._extras)
         calls = self._calls.as_message()
 
+        if self._media.audio:
+            message["audio"] = {**self._media.audio, "transcript": message.pop("transcript", "")}
+
         if calls:
             message["tool_calls"] = calls
 
+        told = {name: self._headers[name] for name in self._preset.response_headers if name in self._headers}
+
         return {
             **(self._head or {}),
+            **({"headers": told} if told else {}),
             "object": "chat.completion",
             "choices": [{"index": self._choice or 0, "message": message, "finish_reason": self._finish}],
             "usage": self._usage,
@@ -202,6 +215,16 @@ class ChatDecoder:
             begins = bool(pieces) and isinstance(pieces[0], ToolCallStart)
             events += [*self._close_open(), *pieces] if begins else pieces
 
+        if delta.get("audio"):
+            events += self._audio(delta["audio"])
+
+        if delta.get("images"):
+            pictures, others = self._media.read_images(delta["images"])
+            events += [*self._close_open(), *pictures]
+
+            if others:
+                self._raw.setdefault("images", []).append(others)
+
         for key, value in delta.items():
             if key not in self._known and value not in _NOTHING:
                 self._raw.setdefault(key, []).append(value)
@@ -230,6 +253,13 @@ class ChatDecoder:
 
         return [*self._close_open(), RawBlock(self._new_index(), json.dumps(part, ensure_ascii=False))]
 
+    def _audio(self, piece: dict[str, Any]) -> list[StreamEvent]:
+        """A piece of sound and of what it says: the transcript is a text of its own beside it."""
+        transcript = piece.get("transcript")
+        said = self._piece("transcript", transcript) if transcript else []
+
+        return [*said, *self._media.read_audio(piece)]
+
     def _piece(self, kind: str, text: str) -> list[StreamEvent]:
         events: list[StreamEvent] = []
 
@@ -238,7 +268,9 @@ class ChatDecoder:
             self._open = (kind, self._new_index())
 
             if kind == "refusal":
-                events.append(ContentExtended(self._open[1], {REFUSAL_MARK: True}))
+                events.append(ContentExtended(self._open[1], {self._preset.refusal_mark: True}))
+            elif kind == "transcript":
+                events.append(ContentExtended(self._open[1], {TRANSCRIPT_MARK: True}))
 
         index = self._open[1]
         field = {"text": "content", "thinking": "reasoning_content"}.get(kind, kind)
@@ -261,7 +293,7 @@ class ChatDecoder:
 
     def _close_blocks(self) -> list[StreamEvent]:
         """Close what is open, and say what was gathered under keys the engine has no word for."""
-        events = [*self._close_open(), *self._calls.close()]
+        events = [*self._close_open(), *self._media.close(), *self._calls.close()]
 
         for key, pieces in self._raw.items():
             self._extras[key] = _joined(pieces)

@@ -7,7 +7,7 @@ object per chunk costs several times what everything else does.
 from __future__ import annotations
 
 import copy
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import partial
@@ -120,7 +120,7 @@ class OpenAIProvider(ModelProvider):
         observer = request.observer
         params = await observer.before_request(await self.prepare(request))
         response = await post(self._clients.current(), "/chat/completions", params)
-        decoder = ChatDecoder(self.preset, response.headers)
+        decoder = ChatDecoder(self.preset, response.headers, audio_format=_audio_format(params))
         is_whole = "json" in response.headers.get("content-type", "")
         chunks = _whole_reply(response, observer) if is_whole else _streamed_reply(response, observer)
 
@@ -173,6 +173,13 @@ async def _whole_reply(response: httpx2.Response, observer: RequestObserver) -> 
     """The one chunk of a reply that was not streamed, then `None`."""
     yield await read_whole(response, observer, failures=_READING)
     yield None
+
+
+def _audio_format(params: Mapping[str, Any]) -> str:
+    """The format of sound that was asked for; `pcm16` is the only one that streams."""
+    asked = params.get("audio") or (params.get("extra_body") or {}).get("audio") or {}
+
+    return str(asked.get("format") or "pcm16")
 
 
 def _clients(client: AsyncOpenAI) -> ClientPerLoop[AsyncOpenAI]:

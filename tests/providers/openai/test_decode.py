@@ -99,14 +99,14 @@ def test_oai_7_nothing_in_a_delta_creates_no_block(nothing):
 def test_oai_7_unknown_keys_become_one_raw_block_each():
     message = message_of(
         [
-            chunk({"content": "a", "annotations": [1], "audio": {"id": "i", "data": "AA"}}),
-            chunk({"annotations": [2], "audio": {"data": "BB"}}),
+            chunk({"content": "a", "annotations": [1], "sound": {"id": "i", "data": "AA"}}),
+            chunk({"annotations": [2], "sound": {"data": "BB"}}),
             STOP,
         ]
     )
     raw = [json.loads(block.data) for block in message.content if isinstance(block, RawContent)]
 
-    assert raw == [{"annotations": [1, 2]}, {"audio": {"id": "i", "data": "AABB"}}]
+    assert raw == [{"annotations": [1, 2]}, {"sound": {"id": "i", "data": "AABB"}}]
     assert message.text == "a"
 
 
