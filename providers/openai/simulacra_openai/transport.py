@@ -36,6 +36,7 @@ async def post(client: AsyncOpenAI, path: str, params: Mapping[str, Any]) -> htt
 
     body, options = split_params(params, http=httpx2)
     options["security"] = {"bearer_auth": True}
+    options["headers"] = {**_left_out(client, openai.Omit), **options["headers"]}
     sent: dict[str, Any] = {"body": body}
 
     with vendor_errors(reading=False):
@@ -55,6 +56,13 @@ async def post(client: AsyncOpenAI, path: str, params: Mapping[str, Any]) -> htt
             raise ConfigurationError(f"the request cannot be written: {error}") from error
 
     return cast("httpx2.Response", response)
+
+
+def _left_out(client: AsyncOpenAI, omit: type) -> Mapping[str, Any]:
+    """Headers that a client leaves out by default; the SDK believes it only where each request says so again."""
+    defaults = client._custom_headers  # noqa: SLF001 -- the public property builds all headers, for every request
+
+    return {name: value for name, value in defaults.items() if isinstance(value, omit)} if defaults else {}
 
 
 def _written(body: Mapping[str, Any]) -> bytes | None:
