@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from simulacra_anthropic.decode import MessagesDecoder
-from simulacra_anthropic.encode import Settings, encode_request
+from simulacra_anthropic.drafting import Settings
+from simulacra_anthropic.encode import encode_request
 
 from simulacra.messages import TextContent, ToolErrorResult, ToolResultContent, ToolSuccessResult, UserMessage
 from simulacra.provider import ModelRequest

@@ -1,29 +1,23 @@
 """A model request as the parameters of a message. Pure.
 
-Beside the body's fields the parameters hold the SDK's own options (`extra_headers`, `extra_query`, `extra_body`,
-`timeout`), so that whoever looks at them, or changes them, sees everything that decides what is sent (RX-6).
+It is drafted, put right by the rules of the API, marked for caching, and refused where only the user can put it right.
 """
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import Any
 
-from simulacra.cleaning import clean_json, clean_text
 from simulacra.errors import ConfigurationError
 from simulacra.provider import ModelRequest
-from simulacra.schema import ToolDefinition
 from simulacra.wire import check_extra as check_fields
-from simulacra.wire import merge_extra
-from simulacra_anthropic.caching import PromptCaching, with_breakpoints
-from simulacra_anthropic.history import container_of, encode_history
+from simulacra_anthropic.caching import with_breakpoints
+from simulacra_anthropic.drafting import Settings, draft_request
+from simulacra_anthropic.history import check_prompt
 from simulacra_anthropic.repairs import Turn, blocks_of
-from simulacra_anthropic.thinking import INTERLEAVED, read_thinking
+from simulacra_anthropic.rules import RULES
 
-DEFAULT_MAX_TOKENS = 8192
-"""Most tokens of a reply; the API insists on a number."""
 _ENGINE_FIELDS = frozenset({"model", "messages", "system", "stream", "max_tokens", "tools", "tool_choice", "thinking"})
 _COUNTED = frozenset(
     {
@@ -46,27 +40,11 @@ _COUNTED = frozenset(
 """What of a request the API's count of tokens takes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What a provider adds to each request.
-
-    Args:
-        model: The model asked for.
-        max_tokens: Most tokens of a reply, unless the request says otherwise.
-        thinking: Reasoning, unless the request says otherwise.
-        caching: What of the request is cached.
-        server_tools: Tools that the service runs itself, as the API describes them.
-        raw_kinds: Kinds of raw parts that are sent back.
-        extra: Fields and SDK options that go out as they are.
-    """
-
-    model: str
-    max_tokens: int = DEFAULT_MAX_TOKENS
-    thinking: Mapping[str, Any] | None = None
-    caching: PromptCaching = field(default_factory=PromptCaching)
-    server_tools: Sequence[Mapping[str, Any]] = ()
-    raw_kinds: frozenset[str] = frozenset({"anthropic"})
-    extra: Mapping[str, Any] = field(default_factory=dict)
+_ABOUT_MESSAGES = frozenset({"messages-given", "roles-known", "request-small-enough"})
+"""What the engine writes keeps these, or the service had better judge: looking costs as much as writing."""
+_REFUSALS = replace(
+    RULES, rules=tuple(rule for rule in RULES.rules if rule.repair is None and rule.name not in _ABOUT_MESSAGES)
+)
 
 
 def encode_request(request: ModelRequest, settings: Settings) -> dict[str, Any]:
@@ -75,29 +53,15 @@ def encode_request(request: ModelRequest, settings: Settings) -> dict[str, Any]:
     Raises:
         ConfigurationError: An option, a tool or the prompt's media cannot be sent as it stands.
     """
-    options = request.options
-    check_extra(options.extra)
-    extra = merge_extra(settings.extra, options.extra)
-    turns = encode_history(request.messages, settings.raw_kinds)
-    params: dict[str, Any] = {
-        "model": settings.model,
-        "max_tokens": options.max_tokens or settings.max_tokens,
-        "messages": turns,
-        "stream": True,
-    }
-    system = "\n\n".join(clean_text(text) for text in request.system if text.strip())
+    check_extra(request.options.extra)
+    check_prompt(request.messages)
+    repaired = RULES.repair(draft_request(request, settings))
+    params = RULES.repair(with_breakpoints(repaired, settings.caching))
 
-    if system:
-        params["system"] = system
+    for violation in _REFUSALS.check(params):
+        raise ConfigurationError(f"anthropic would refuse this request: {violation}")
 
-    params |= _tools(request, settings, turns, alone=bool(extra.pop("disable_parallel_tool_use", False)))
-    params |= _thinking(request, settings, extra)
-    container = container_of(request.messages, settings.raw_kinds)
-
-    if container and "container" not in extra:
-        params["container"] = container
-
-    return with_breakpoints(params | with_betas(extra), settings.caching)
+    return params
 
 
 def count_params(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,86 +99,3 @@ def check_extra(extra: Mapping[str, Any]) -> None:
 
     if isinstance(betas, str) or not all(isinstance(name, str) for name in betas):
         raise ConfigurationError(f"option 'betas' must be a list of names, not {betas!r}")
-
-
-def with_betas(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Extras whose `betas` are what the SDK makes of them: a header, and a query that asks for the beta address."""
-    betas = list(extra.get("betas") or ())
-    sent = {key: value for key, value in extra.items() if key != "betas"}
-
-    if not betas:
-        return sent
-
-    headers = dict(sent.get("extra_headers") or {})
-    given = [name for name in headers.get("anthropic-beta", "").split(",") if name]
-    headers["anthropic-beta"] = ",".join(dict.fromkeys([*given, *betas]))
-
-    return {**sent, "extra_headers": headers, "extra_query": {"beta": "true", **(sent.get("extra_query") or {})}}
-
-
-def encode_tool(tool: ToolDefinition) -> dict[str, Any]:
-    """One tool; empty `properties` and `required` are left out (ANT-3)."""
-    schema: dict[str, Any] = {"type": "object", **clean_json(tool.input_schema())}
-    kept = {key: value for key, value in schema.items() if value or key not in ("properties", "required")}
-
-    return {"name": tool.name, "description": clean_text(tool.description), "input_schema": kept}
-
-
-def _tools(request: ModelRequest, settings: Settings, turns: Sequence[Turn], *, alone: bool) -> dict[str, Any]:
-    """The tools and the choice among them. Calls of history never go out without tools (ANT-3)."""
-    tools = [*copy.deepcopy(list(settings.server_tools)), *(encode_tool(tool) for tool in request.tools)]
-    choice = request.options.tool_choice
-
-    if not tools:
-        names = dict.fromkeys(block["name"] for turn in turns for block in _calls(turn))
-        tools = [{"name": name, "input_schema": {"type": "object"}} for name in names]
-        choice = "none"
-
-    if not tools:
-        return {}
-
-    chosen = _tool_choice(choice, [str(tool.get("name")) for tool in tools])
-
-    if alone and choice != "none":
-        chosen = {**(chosen or {"type": "auto"}), "disable_parallel_tool_use": True}
-
-    return {"tools": tools, **({"tool_choice": chosen} if chosen else {})}
-
-
-def _tool_choice(wanted: str | None, names: Sequence[str]) -> dict[str, Any] | None:
-    if wanted is None:
-        return None
-
-    if wanted in ("auto", "any", "none"):
-        return {"type": wanted}
-
-    if wanted not in names:
-        raise ConfigurationError(
-            f"tool_choice {wanted!r} is none of auto, none, any and no tool of this request ({', '.join(names)})"
-        )
-
-    return {"type": "tool", "name": wanted}
-
-
-def _thinking(request: ModelRequest, settings: Settings, extra: dict[str, Any]) -> dict[str, Any]:
-    """What the request says of reasoning and of the shape of its answer; betas it needs are added to the extras."""
-    asked = settings.thinking if request.options.thinking is None else request.options.thinking
-    thinking, effort, interleaved = read_thinking(asked)
-    output = dict(extra.pop("output_config", None) or {})
-
-    if effort is not None:
-        output["effort"] = effort
-
-    if request.output is not None:
-        output["format"] = {"type": "json_schema", "schema": clean_json(dict(request.output.schema))}
-
-    if interleaved:
-        extra["betas"] = [*(extra.get("betas") or ()), INTERLEAVED]
-
-    return {**({"thinking": thinking} if thinking else {}), **({"output_config": output} if output else {})}
-
-
-def _calls(turn: Turn) -> list[dict[str, Any]]:
-    content = turn["content"]
-
-    return [] if type(content) is str else [block for block in content if block["type"] == "tool_use"]

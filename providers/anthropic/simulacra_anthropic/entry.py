@@ -8,6 +8,7 @@ from typing import Any
 from simulacra.errors import AuthenticationError
 from simulacra.provider import ProviderPlugin
 from simulacra_anthropic.provider import AnthropicProvider
+from simulacra_anthropic.rules import RULES
 
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
 REMEDY = f"Get a key at https://platform.claude.com/settings/keys, then: export {KEYS[0]}=sk-ant-..."
@@ -36,4 +37,4 @@ def create(model: str, *, api_key: str | None = None, base_url: str | None = Non
     return AnthropicProvider(client, model=model, **options)
 
 
-plugin = ProviderPlugin(kind=AnthropicProvider.kind, create=create, keys=KEYS, remedy=REMEDY)
+plugin = ProviderPlugin(kind=AnthropicProvider.kind, create=create, keys=KEYS, remedy=REMEDY, rules=RULES)

@@ -1,6 +1,6 @@
 """Messages as the Messages API wants them. Pure; nothing stored is changed.
 
-Each message becomes blocks; then the repairs of `repairs` make of them what the API accepts.
+Each message becomes blocks, one for one; what the API would refuse in them is the affair of `rules`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from simulacra.messages import (
     ToolContent,
     ToolResultContent,
 )
+from simulacra.rules.reading import text_of
+from simulacra.wire import placeholder_text
 from simulacra_anthropic.blocks import BLOCK_FIELDS
-from simulacra_anthropic.media import media_block, placeholder
-from simulacra_anthropic.repairs import Turn, repaired
+from simulacra_anthropic.media import media_block
+from simulacra_anthropic.repairs import FOREIGN, Turn, compact
 
 _CITATION = re.compile(r"(char|page|content_block|web_search_result|search_result)_location")
 
@@ -44,19 +46,25 @@ def json_text(value: Any) -> str:
     return _WRITER.encode(value)
 
 
-def encode_history(messages: Sequence[Message], raw_kinds: frozenset[str]) -> list[Turn]:
-    """The messages to send.
+def draft_turns(messages: Sequence[Message], raw_kinds: frozenset[str]) -> list[Turn]:
+    """The messages in the API's form, block for block; what the API would refuse is still in them.
 
     Args:
         messages: The history, the prompt last.
         raw_kinds: Kinds of raw parts that the service understands.
+    """
+    return [_turn(message, raw_kinds) for message in messages]
+
+
+def check_prompt(messages: Sequence[Message]) -> None:
+    """Refuse media of the prompt that the model cannot be shown: only the user can say what to do without it.
 
     Raises:
         ConfigurationError: The prompt holds media that the API does not take.
     """
-    _check_prompt(messages)
-
-    return repaired([_turn(message, raw_kinds) for message in messages])
+    for block in messages[-1].content if messages and messages[-1].role == "user" else ():
+        if isinstance(block, MediaContent) and isinstance(reason := media_block(block), str):
+            raise ConfigurationError(f"the prompt's {block.kind} cannot be sent: {reason}")
 
 
 def container_of(messages: Sequence[Message], raw_kinds: frozenset[str]) -> str | None:
@@ -74,23 +82,16 @@ def container_of(messages: Sequence[Message], raw_kinds: frozenset[str]) -> str 
     return None
 
 
-def _check_prompt(messages: Sequence[Message]) -> None:
-    for block in messages[-1].content if messages and messages[-1].role == "user" else ():
-        if isinstance(block, MediaContent) and isinstance(reason := media_block(block), str):
-            raise ConfigurationError(f"the prompt's {block.kind} cannot be sent: {reason}")
-
-
 def _turn(message: Message, raw_kinds: frozenset[str]) -> Turn:
     blocks = message.content
 
     if len(blocks) == 1 and type(blocks[0]) is TextContent and not blocks[0].extended:
         return {"role": message.role, "content": blocks[0].text}
 
-    encode = _user_block if message.role == "user" else _assistant_block
     own = frozenset() if message.role == "assistant" and _is_foreign(blocks, raw_kinds) else raw_kinds
-    encoded = [encode(block, own) for block in blocks]
+    drafted = [_block(block, own, message.role) for block in blocks]
 
-    return {"role": message.role, "content": [block for block in encoded if block is not None]}
+    return compact({"role": message.role, "content": [block for block in drafted if block is not None]})
 
 
 def _is_foreign(blocks: Iterable[Content], raw_kinds: frozenset[str]) -> bool:
@@ -98,10 +99,17 @@ def _is_foreign(blocks: Iterable[Content], raw_kinds: frozenset[str]) -> bool:
     return any(isinstance(block, RawContent) and block.model_kind not in raw_kinds for block in blocks)
 
 
-def _user_block(block: Content, own: frozenset[str]) -> dict[str, Any] | None:
+def _block(block: Content, own: frozenset[str], role: str) -> dict[str, Any] | None:
     match block:
         case TextContent():
-            return {"type": "text", "text": block.text}
+            reply = {**_fields(block, own), **_citations(block)} if role == "assistant" else {}
+            return {"type": "text", "text": block.text, **reply}
+        case ThinkingContent():
+            return _thinking(block, own)
+        case ToolContent():
+            call: dict[str, Any] = {"type": "tool_use", "id": block.tool_request_id, "name": block.tool}
+            call["input"] = clean_json(block.params)  # listeners may change a request, never what is stored
+            return {**call, **_fields(block, own)}
         case MediaContent():
             return _media(block)
         case ToolResultContent():
@@ -109,40 +117,17 @@ def _user_block(block: Content, own: frozenset[str]) -> dict[str, Any] | None:
         case RawContent():
             return _raw(block, own)
         case _:
-            return None
+            return {"type": FOREIGN, "block": block.type}
 
 
-def _assistant_block(block: Content, own: frozenset[str]) -> dict[str, Any] | None:
-    """A block of a reply; media cannot stand there, thinking only with the signature it came with (AN-R4)."""
-    match block:
-        case TextContent():
-            return {"type": "text", "text": block.text, **_fields(block, own), **_citations(block)}
-        case ThinkingContent():
-            return _thinking(block, own)
-        case ToolContent():
-            call: dict[str, Any] = {"type": "tool_use", "id": block.tool_request_id, "name": block.tool}
-            call["input"] = clean_json(block.params)  # listeners may change a request, never what is stored
-            return {**call, **_fields(block, own)}
-        case RawContent():
-            return _raw(block, own)
-        case _:
-            return None
-
-
-def _thinking(block: ThinkingContent, own: frozenset[str]) -> dict[str, Any] | None:
-    extended = block.extended or {}
-
-    if not own:
-        return None
+def _thinking(block: ThinkingContent, own: frozenset[str]) -> dict[str, Any]:
+    """A thought with what the API signed it with; what another vendor, or nobody, signed has no signature here."""
+    extended = (block.extended or {}) if own else {}
 
     if block.redacted:
-        data = extended.get("data")
-        return {"type": "redacted_thinking", "data": data, **_fields(block, own)} if isinstance(data, str) else None
+        return {"type": "redacted_thinking", "data": text_of(extended.get("data")), **_fields(block, own)}
 
-    signature = extended.get("signature")
-
-    if not isinstance(signature, str) or not signature:
-        return None
+    signature = text_of(extended.get("signature"))
 
     return {"type": "thinking", "thinking": block.thought, "signature": signature, **_fields(block, own)}
 
@@ -172,7 +157,6 @@ def _result(block: ToolResultContent) -> dict[str, Any]:
         _media(part) if isinstance(part, MediaContent) else {"type": "text", "text": part.text}
         for part in block.content
     ]
-    said = [part for part in said if part["type"] != "text" or part["text"].strip()]
     encoded: dict[str, Any] = {
         "type": "tool_result",
         "tool_use_id": block.tool_request_id,
@@ -185,13 +169,16 @@ def _result(block: ToolResultContent) -> dict[str, Any]:
 def _media(media: MediaContent) -> dict[str, Any]:
     block = media_block(media)
 
-    return placeholder(media, block) if isinstance(block, str) else block
+    if isinstance(block, str):
+        return {"type": FOREIGN, "block": f"{media.kind} {media.media_type}", "text": placeholder_text(media, block)}
+
+    return block
 
 
 def _raw(block: RawContent, own: frozenset[str]) -> dict[str, Any] | None:
-    """The vendor's own block; foreign parts, and fields of a whole message, are no blocks."""
+    """The vendor's own block; fields of a whole message are no part of its content."""
     if block.model_kind not in own:
-        return None
+        return {"type": FOREIGN, "block": f"a part of {block.model_kind}"}
 
     value = _raw_object(block)
     kind = value.get("type")
@@ -199,7 +186,10 @@ def _raw(block: RawContent, own: frozenset[str]) -> dict[str, Any] | None:
     if not isinstance(kind, str):
         return None
 
-    return value if isinstance(value.get(_NAMED_BY.get(kind, "type")), str) else None
+    if isinstance(value.get(_NAMED_BY.get(kind, "type")), str):
+        return value
+
+    return {"type": FOREIGN, "block": f"{kind} without its {_NAMED_BY[kind]}"}
 
 
 def _raw_object(block: RawContent) -> dict[str, Any]:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import base64
+import re
 from typing import Any
 
-from simulacra.messages import MediaContent
+from simulacra.messages import MediaContent, MediaKind
+from simulacra.rules.reading import JsonMap, is_blank, map_of, text_of
 from simulacra.wire import image_type_of, normal_media_type, placeholder_text
 
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 PDF = "application/pdf"
 MEDIA_TYPES = IMAGE_TYPES | {PDF, "text/plain"}
+_BASE64_START = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_SHOWN = 64
+"""How many characters of data are looked at: it may be megabytes."""
 _TEXT_TYPES = frozenset({"application/json", "application/xml", "application/x-yaml"})
 
 
@@ -44,6 +49,56 @@ def media_block(media: MediaContent) -> dict[str, Any] | str:
 def placeholder(media: MediaContent, reason: str) -> dict[str, Any]:
     """A text block that stands for media of history that the model cannot be shown."""
     return {"type": "text", "text": placeholder_text(media, reason)}
+
+
+def media_fault(block: JsonMap) -> str:
+    """What is wrong with a block that carries media; empty when nothing is, and for other blocks.
+
+    Args:
+        block: A block as the API takes it.
+    """
+    kind, source = block.get("type"), map_of(block.get("source"))
+
+    if kind not in ("image", "document"):
+        return ""
+
+    match source.get("type"):
+        case "base64":
+            return _data_fault(kind, text_of(source.get("media_type")), text_of(source.get("data")))
+        case "url":
+            return "" if text_of(source.get("url")).startswith(("https://", "http://")) else "it has no address"
+        case "file":
+            return "" if text_of(source.get("file_id")) else "it has no file_id"
+        case "text" if kind == "document":
+            return "it is empty" if is_blank(source.get("data")) else ""
+        case "content" if kind == "document":
+            return ""
+        case other:
+            return f"it has no source of type {other!r}"
+
+
+def placeholder_of(block: JsonMap, reason: str) -> JsonMap:
+    """A text block that stands for a block of media that the API does not take."""
+    kind: MediaKind = "image" if block.get("type") == "image" else "file"
+    media_type = text_of(map_of(block.get("source")).get("media_type")) or "of unknown type"
+    named = MediaContent(kind=kind, media_type=media_type, data=b"", name=text_of(block.get("title")) or None)
+
+    return placeholder(named, reason)
+
+
+def _data_fault(kind: str, media_type: str, data: str) -> str:
+    if not _BASE64_START.fullmatch(data[:_SHOWN]):
+        return "its data is not in base64"
+
+    if kind == "document":
+        return "" if media_type == PDF else f"documents in base64 must be {PDF}, not {media_type}"
+
+    if media_type not in IMAGE_TYPES:
+        return f"images must be {', '.join(sorted(IMAGE_TYPES))}, not {media_type}"
+
+    shown = image_type_of(base64.b64decode(data[: _SHOWN - len(data[:_SHOWN]) % 4]))
+
+    return "" if shown in (None, media_type) else f"it is called {media_type}, but it is {shown}"
 
 
 def _document_source(media: MediaContent, media_type: str) -> dict[str, Any] | str:

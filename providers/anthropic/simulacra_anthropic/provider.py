@@ -28,16 +28,11 @@ from simulacra.wire import (
 )
 from simulacra_anthropic.caching import CachingOption, caching_of
 from simulacra_anthropic.decode import MessagesDecoder, events_of
-from simulacra_anthropic.encode import (
-    DEFAULT_MAX_TOKENS,
-    Settings,
-    check_extra,
-    continued_params,
-    count_params,
-    encode_request,
-)
+from simulacra_anthropic.drafting import DEFAULT_MAX_TOKENS, Settings
+from simulacra_anthropic.encode import check_extra, continued_params, count_params, encode_request
 from simulacra_anthropic.errors import vendor_errors
 from simulacra_anthropic.media import MEDIA_TYPES
+from simulacra_anthropic.rules import RULES
 from simulacra_anthropic.thinking import read_thinking
 
 if TYPE_CHECKING:
@@ -102,7 +97,7 @@ class AnthropicProvider(ModelProvider):
         self.server_tools = copy.deepcopy([dict(tool) for tool in server_tools])
         self.context_transformers = list(context_transformers or ())
         self.extra = copy.deepcopy(extra)
-        self.profile = ProviderProfile(media_types=MEDIA_TYPES, raw_kinds=frozenset({self.kind}))
+        self.profile = ProviderProfile(media_types=MEDIA_TYPES, raw_kinds=frozenset({self.kind}), rules=RULES)
 
     @property
     def client(self) -> AsyncAnthropic:

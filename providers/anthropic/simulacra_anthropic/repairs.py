@@ -10,13 +10,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from simulacra.rules.reading import map_of, objects_in, text_of
+
 Turn: TypeAlias = dict[str, Any]
 Block: TypeAlias = Mapping[str, Any]
 
 OPENING = "(The conversation goes on from here.)"
 """Said by the user where history begins with the model."""
-_THINKING = ("thinking", "redacted_thinking")
-_VALID_ID = re.compile(r"[a-zA-Z0-9_-]+")
+FOREIGN = "foreign"
+"""Type of a block that this API does not know: what it is stands in `block`, what stands for it in `text`."""
+THINKING = ("thinking", "redacted_thinking")
+VALID_ID = re.compile(r"[a-zA-Z0-9_-]+")
+CALL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 
 
 def repaired(turns: Iterable[Turn]) -> list[Turn]:
@@ -45,7 +50,7 @@ def filled(turns: Iterable[Turn]) -> Iterator[Turn]:
         if any(is_blank(block) for block in content):
             turn = {**turn, "content": [block for block in content if not is_blank(block)]}  # noqa: PLW2901 -- the same turn, put right
 
-        if any(block["type"] not in _THINKING for block in turn["content"]):
+        if any(block["type"] not in THINKING for block in turn["content"]):
             yield turn
 
 
@@ -101,7 +106,7 @@ def wire_id(call_id: str, occurrence: int = 0) -> str:
         call_id: The id of the call.
         occurrence: How many earlier calls of the history have this id.
     """
-    if occurrence == 0 and _VALID_ID.fullmatch(call_id):
+    if occurrence == 0 and VALID_ID.fullmatch(call_id):
         return call_id
 
     digest = hashlib.sha256(f"{occurrence}:{call_id}".encode("utf-8", "surrogatepass")).hexdigest()
@@ -110,7 +115,17 @@ def wire_id(call_id: str, occurrence: int = 0) -> str:
 
 
 def with_server_pairs(turns: list[Turn]) -> list[Turn]:
-    """Server-tool calls with a result further on, and results with a call before them; the rest is left out.
+    """Server-tool calls with a result further on, and results with a call before them; the rest is left out."""
+    leaving = lone_server_blocks(turns)
+
+    if not leaving:
+        return turns
+
+    return [_without(turn, {at for place, at in leaving if place == index}) for index, turn in enumerate(turns)]
+
+
+def lone_server_blocks(turns: Sequence[Turn]) -> set[tuple[int, int]]:
+    """Where calls and results of server tools stand alone: index of the turn, index of the block.
 
     A call of the last reply may still wait for its result: the service goes on with it (`pause_turn`, results that
     its code asked for).
@@ -118,12 +133,12 @@ def with_server_pairs(turns: list[Turn]) -> list[Turn]:
     places = [
         (index, at, block)
         for index, turn in enumerate(turns)
-        for at, block in enumerate(blocks_of(turn))
+        for at, block in objects_in(turn.get("content"))
         if _is_server(block)
     ]
 
     if not places:
-        return turns
+        return set()
 
     waiting: dict[str, tuple[int, int]] = {}
     called: set[str] = set()
@@ -131,19 +146,17 @@ def with_server_pairs(turns: list[Turn]) -> list[Turn]:
 
     for index, at, block in places:
         if "tool_use_id" in block:
-            call = waiting.pop(block["tool_use_id"], None)
+            call = waiting.pop(str(block["tool_use_id"]), None)
             standing |= set() if call is None else {call, (index, at)}
-        elif isinstance(block.get("input"), dict) and block["id"] not in called:
-            waiting[block["id"]] = (index, at)
-            called.add(block["id"])
+        elif isinstance(block.get("input"), dict) and str(block.get("id")) not in called:
+            waiting[str(block.get("id"))] = (index, at)
+            called.add(str(block.get("id")))
 
     if _may_go_on(turns):
-        last = max((index for index, turn in enumerate(turns) if turn["role"] == "assistant"), default=-1)
+        last = max((index for index, turn in enumerate(turns) if turn.get("role") == "assistant"), default=-1)
         standing |= {place for place in waiting.values() if place[0] == last}
 
-    leaving = {(index, at) for index, at, _ in places} - standing
-
-    return [_without(turn, {at for place, at in leaving if place == index}) for index, turn in enumerate(turns)]
+    return {(index, at) for index, at, _ in places} - standing
 
 
 def results_behind_calls(turns: Sequence[Turn]) -> Iterator[Turn]:
@@ -183,7 +196,7 @@ def split_behind_calls(blocks: Sequence[Block]) -> list[list[Block]]:
 
         parts[-1].append(block)
 
-    if len(parts) > 1 and all(block["type"] in _THINKING for block in parts[-1]):
+    if len(parts) > 1 and all(block["type"] in THINKING for block in parts[-1]):
         parts.pop()  # thoughts alone are no reply
 
     return parts
@@ -268,8 +281,12 @@ def _results_in(turns: Sequence[Turn]) -> Iterator[Block]:
 def _may_go_on(turns: Sequence[Turn]) -> bool:
     """Whether the last reply can still be continued: nothing but results of its calls follows it."""
     last = turns[-1]
+    blocks = last.get("content")
 
-    return last["role"] == "assistant" or all(block["type"] == "tool_result" for block in blocks_of(last))
+    if last.get("role") == "assistant":
+        return True
+
+    return isinstance(blocks, list) and all(map_of(block).get("type") == "tool_result" for block in blocks)
 
 
 def _without(turn: Turn, leaving: set[int]) -> Turn:
@@ -281,6 +298,6 @@ def _without(turn: Turn, leaving: set[int]) -> Turn:
 
 def _is_server(block: Block) -> bool:
     """Whether a block is the call, or the result, of a tool that the service runs."""
-    kind = block["type"]
+    kind = text_of(block.get("type"))
 
     return kind in ("server_tool_use", "mcp_tool_use") or (kind.endswith("_tool_result") and kind != "tool_result")

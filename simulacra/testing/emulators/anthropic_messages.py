@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from simulacra.messages import Usage
+from simulacra.rules import Wire
 from simulacra.testing.emulators.replies import EmulatedReply, EmulatedRequest, pieces_of
 from simulacra.testing.emulators.server import VendorEmulator
 
@@ -53,6 +54,12 @@ class AnthropicEmulator(VendorEmulator):
     vendor = "anthropic"
     prefix = ""
     request_id_header = "request-id"
+
+    def wire_of(self, request: EmulatedRequest) -> Wire:
+        """The body, and the betas that its headers ask for."""
+        betas = request.headers.get("anthropic-beta")
+
+        return {**super().wire_of(request), **({"extra_headers": {"anthropic-beta": betas}} if betas else {})}
 
     def side_reply(self, request: EmulatedRequest) -> EmulatedReply | None:
         """A count of tokens: roughly, but the longer a request the more."""

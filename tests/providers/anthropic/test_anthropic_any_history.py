@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from messages_wire import params_of, result
 from simulacra_anthropic import PromptCaching
-from simulacra_anthropic.encode import Settings
+from simulacra_anthropic.drafting import Settings
 from simulacra_anthropic.repairs import OPENING
 
 from simulacra.messages import (

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from messages_wire import NO_CACHE, params_of, result, user
 from simulacra_anthropic import PromptCaching
 from simulacra_anthropic.caching import caching_of
-from simulacra_anthropic.encode import Settings, check_extra, count_params
+from simulacra_anthropic.drafting import Settings
+from simulacra_anthropic.encode import check_extra, count_params
 
 from simulacra.errors import ConfigurationError
 from simulacra.messages import AssistantMessage, RawContent, TextContent, ThinkingContent, ToolContent
@@ -95,7 +98,7 @@ def test_ant_2_thinking_is_what_was_asked_for(asked, sent):
 def test_w_ant_4_effort_and_thinking_between_calls_reach_the_request():
     assert with_thinking({"enable": True, "effort": "max"})["output_config"] == {"effort": "max"}
     assert "output_config" not in with_thinking({"enable": True})
-    between = with_thinking({"enable": True, "budget_tokens": 9, "interleaved": True})
+    between = with_thinking({"enable": True, "budget_tokens": 9000, "interleaved": True})
     assert between["extra_headers"] == {"anthropic-beta": "interleaved-thinking-2025-05-14"}
     settings = Settings(model="m", thinking={"enable": True})
     assert params_of(settings=settings)["thinking"] == {"type": "adaptive"}
@@ -192,7 +195,7 @@ def test_an_object_is_asked_for_by_its_schema():
 def test_w_ant_5_four_breakpoints_for_an_agent():
     hidden = ThinkingContent("", redacted=True, extended={"data": "D"})
     turns = [user("q"), AssistantMessage((hidden, *CALL.content)), user(result("t1"))]
-    params = cached(*turns, system=("s",), tools=(ADD, ADD))
+    params = cached(*turns, system=("s",), tools=(ADD, dataclasses.replace(ADD, name="sum")))
 
     assert marks_in(params) == ["text", "tool_result", "text", "tool"]
     assert [bool(one.get("cache_control")) for one in params["tools"]] == [False, True]
