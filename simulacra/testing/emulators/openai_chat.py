@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 from simulacra.messages import Usage
-from simulacra.testing.emulators.replies import EmulatedReply, EmulatedRequest, pieces_of
-from simulacra.testing.emulators.server import VendorEmulator
+from simulacra.rules import RuleTable
+from simulacra.testing.emulators.openai_chat_limits import PromptCache, limit_headers
+from simulacra.testing.emulators.replies import COUNTED, EmulatedReply, EmulatedRequest, pieces_of
+from simulacra.testing.emulators.server import RequestListener, Script, VendorEmulator
 
 CREATED = 1_760_000_000
 _ERRORS = {
@@ -41,10 +44,33 @@ class OpenAIEmulator(VendorEmulator):
 
     Args:
         script: The replies in order, or a function from a request to its reply.
+        rules: What is refused, before the script sees it; the rules of OpenAI when not given, `None` for nothing.
+        port: Where to serve; a free one when 0.
+        on_request: Told of each request, in the server's thread, and of the rules it breaks.
+        caches_prompts: Count each prompt, at four characters a token, and report what it has in common with an earlier
+            one as cached: 1,024 tokens at least, in steps of 128. Replies with a usage of their own keep it.
     """
 
     vendor = "openai"
     prefix = "/v1"
+
+    def __init__(
+        self,
+        script: Script,
+        *,
+        rules: RuleTable | Literal["vendor"] | None = "vendor",
+        port: int = 0,
+        on_request: RequestListener | None = None,
+        caches_prompts: bool = False,
+    ) -> None:
+        super().__init__(script, rules=rules, port=port, on_request=on_request)
+        self._cache = PromptCache() if caches_prompts else None
+
+    def vendor_headers(self, request: EmulatedRequest) -> dict[str, str]:
+        del request
+        seen = [*self.requests, *(refused for refused, _ in self.refused)]
+
+        return limit_headers(len(seen), sum(len(one.content) for one in seen))
 
     def render_events(self, reply: EmulatedReply, request: EmulatedRequest) -> list[bytes]:
         opening = {"role": "assistant", "content": None if reply.calls and not reply.text else "", "refusal": None}
@@ -68,8 +94,8 @@ class OpenAIEmulator(VendorEmulator):
 
         asked = (request.body.get("stream_options") or {}).get("include_usage")
 
-        if reply.usage is not None and asked:
-            chunks.append(self._chunk(request, [], _usage(reply.usage)))
+        if asked and (usage := self._usage(reply, request)) is not None:
+            chunks.append(self._chunk(request, [], usage))
 
         return event_stream(chunks, done=reply.closed)
 
@@ -95,7 +121,7 @@ class OpenAIEmulator(VendorEmulator):
             ]
 
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": self._finish(reply)}
-        usage = None if reply.usage is None else _usage(reply.usage)
+        usage = self._usage(reply, request)
 
         return {**self._chunk(request, [choice], usage), "object": "chat.completion"}
 
@@ -104,7 +130,7 @@ class OpenAIEmulator(VendorEmulator):
         described = {
             "message": error.get("message", ""),
             "type": kind,
-            "param": None,
+            "param": error.get("param"),
             "code": error.get("code") or code,
         }
 
@@ -112,6 +138,17 @@ class OpenAIEmulator(VendorEmulator):
 
     def render_error_event(self, error: dict[str, Any]) -> bytes:
         return event_stream([{"error": error}], done=False)[0]
+
+    def _usage(self, reply: EmulatedReply, request: EmulatedRequest) -> dict[str, Any] | None:
+        if reply.usage is None:
+            return None
+
+        if self._cache is None or reply.usage is not COUNTED:
+            return _reported(reply.usage)
+
+        tokens, cached = self._cache.read(request.body)
+
+        return _reported(replace(COUNTED, input_tokens=tokens, cache_read_input_tokens=cached))
 
     def _chunk(
         self, request: EmulatedRequest, choices: list[dict[str, Any]], usage: dict[str, Any] | None = None
@@ -144,7 +181,7 @@ def _choice(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
     return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
 
 
-def _usage(usage: Usage) -> dict[str, Any]:
+def _reported(usage: Usage) -> dict[str, Any]:
     read, written = usage.input_tokens or 0, usage.output_tokens or 0
 
     return {

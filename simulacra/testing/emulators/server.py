@@ -103,6 +103,12 @@ class VendorEmulator(ABC):
 
         return None
 
+    def vendor_headers(self, request: EmulatedRequest) -> dict[str, str]:
+        """What the vendor tells in the headers of every answer, such as its limits."""
+        del request
+
+        return {}
+
     def wire_of(self, request: EmulatedRequest) -> Wire:
         """What the rules look at: the body, as a rule."""
         body = request.body
@@ -287,7 +293,11 @@ class VendorEmulator(ABC):
         return self.rules.check(wire)
 
     def _refusal(self, violation: Violation) -> EmulatedReply:
-        return http_error(violation.status, f"{violation.path}: {violation.reason}", code=violation.code)
+        message = f"{violation.path}: {violation.reason}"
+
+        return EmulatedReply(
+            status=violation.status, error={"message": message, "code": violation.code, "param": violation.path}
+        )
 
     async def _write(self, connection: Connection, request: EmulatedRequest, reply: EmulatedReply) -> bool:
         if reply.hangs_up:
@@ -297,7 +307,7 @@ class VendorEmulator(ABC):
             await anyio.sleep_forever()
 
         is_stream = reply.status < 400 and reply.body is None and bool((request.body or {}).get("stream"))
-        headers = {self.request_id_header: f"req_{len(self.requests)}", **reply.headers}
+        headers = {self.request_id_header: f"req_{len(self.requests)}", **self.vendor_headers(request), **reply.headers}
 
         if is_stream:
             headers = {"content-type": "text/event-stream; charset=utf-8", "transfer-encoding": "chunked", **headers}
