@@ -9,7 +9,8 @@ import re
 from pathlib import Path
 
 import pytest
-from messages_wire import result, turns_of, user
+from messages_wire import params_of, result, turns_of, user
+from simulacra_anthropic.rules import RULES
 
 from simulacra.errors import AuthenticationError, BadRequestError, ProtocolError, StreamInterruptedError
 from simulacra.messages import RawContent, TextContent, ThinkingContent
@@ -148,6 +149,7 @@ async def test_an_r3_a_recorded_answer_goes_back_as_it_came(serve, name):
 
     assert (blocks(sent) if isinstance(sent, str) else kept(sent)) == expected
     assert turns[0][0] == turns[2][0] == "user"
+    assert RULES.check(params_of(user("q"), message, user(*results, "go on"))) == ()
 
 
 def blocks(sent):
@@ -211,7 +213,7 @@ def test_st_r2_a_recording_fed_byte_by_byte_is_the_same(name, end):
 async def test_st_r1_a_recording_that_ends_too_early_is_interrupted_or_the_same(serve, name):
     body = FOUND[name]["response"]["body"].encode()
     chance = random.Random(name)
-    ends = [chance.randrange(len(body)) for _ in range(10)]
+    ends = [*(line.end() for line in re.finditer(rb"\n", body)), *(chance.randrange(len(body)) for _ in range(200))]
 
     async with serve([recorded(name), *(recorded(name, [body[:end]]) for end in ends)]) as (_, provider):
         whole = await reply_of(provider)
