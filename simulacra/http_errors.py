@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from simulacra.clock import clock
 from simulacra.errors import (
@@ -74,15 +75,35 @@ _OVERFLOW = re.compile(
 _REFINEMENTS = frozenset({ContentFilteredError, ContextWindowError, QuotaExceededError})
 """What a code may make of a status that only says that the request was refused."""
 _MESSAGE_LIMIT = 2_000
+_CREDENTIALS = frozenset(
+    {"authorization", "api-key", "x-api-key", "x-goog-api-key", "cf-aig-authorization", "proxy-authorization"}
+)
+"""Headers whose value opens something."""
+_SHORTEST_KEY = 6
+_NO_KEY = "[key]"
+_KEYS = re.compile(
+    r"\b(?:sk|pk|rk|gsk|fw|hf|xai|nvapi|pplx|r8)[-_][\w*.-]{6,}[\w*]|\bAIza[\w-]{10,}|\bya29\.[\w.-]{10,}|\beyJ[\w-]{10,}[\w.-]*"
+    r"|(?<=Bearer )\S{6,}|(?<=API key provided: )[^\s,]*[^\s,.]"
+)
+"""What keys of services look like, masked ones included, and what is called one."""
 
 
-def error_from_status(status: int | None, headers: Mapping[str, str] | None = None, body: Any = None) -> ProviderError:
+def error_from_status(
+    status: int | None,
+    headers: Mapping[str, str] | None = None,
+    body: Any = None,
+    *,
+    url: str | None = None,
+    sent: Mapping[str, str] | None = None,
+) -> ProviderError:
     """The typed error for a vendor's failure.
 
     Args:
         status: HTTP status; `None` or 200 for an error event inside a stream.
         headers: Response headers, any case.
         body: The answer: parsed JSON, or text.
+        url: Where the request went, which the error's text then names.
+        sent: Headers of the request: a key that stands in them never stands in the error's text.
 
     Returns:
         An error to raise. `provider` and `model` are filled in by the turn.
@@ -91,15 +112,32 @@ def error_from_status(status: int | None, headers: Mapping[str, str] | None = No
     message, codes = _read_body(body)
     effective = _effective_status(status, codes)
     kind = _classify(effective, codes, message)
+    said = message or f"the service gives no reason but {codes[0] if codes else f'status {status}'}"
 
     return kind(
-        message or f"the service gives no reason but {codes[0] if codes else f'status {status}'}",
+        f"{without_keys(said, sent)}{f' ({_address(url)})' if url else ''}",
         status=effective,
         code=codes[0] if codes else None,
         request_id=lowered.get("request-id") or lowered.get("x-request-id"),
         retryable=_retryable(kind, effective, lowered),
         retry_after=retry_after(lowered),
     )
+
+
+def without_keys(text: str, sent: Mapping[str, str] | None = None) -> str:
+    """A text in which no key of a service is left, neither one that was sent nor what looks like one.
+
+    Args:
+        text: What a service or an SDK said.
+        sent: Headers of the request.
+    """
+    for name, value in (sent or {}).items():
+        key = value.removeprefix("Bearer ").strip()
+
+        if name.lower() in _CREDENTIALS and len(key) >= _SHORTEST_KEY:
+            text = text.replace(key, _NO_KEY)
+
+    return _KEYS.sub(_NO_KEY, text)
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -180,7 +218,18 @@ def _parse(text: str) -> Any:
 
 def _tidy(text: str) -> str:
     """Short enough for a message, and without lone surrogates, which no log or terminal takes."""
-    return text.strip()[:_MESSAGE_LIMIT].encode("utf-8", "replace").decode()
+    stripped = text.strip()
+    further = len(stripped) - _MESSAGE_LIMIT
+    shown = stripped if further <= 0 else f"{stripped[:_MESSAGE_LIMIT]}... ({further} more characters)"
+
+    return shown.encode("utf-8", "replace").decode()
+
+
+def _address(url: str) -> str:
+    """Where a request went, without what may be secret: user, query and fragment."""
+    parts = urlsplit(url)
+
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def _effective_status(status: int | None, codes: list[str]) -> int | None:

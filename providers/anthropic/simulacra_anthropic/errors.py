@@ -34,7 +34,10 @@ def translate(error: Exception, *, reading: bool) -> SimulacraError | None:
 
     match error:
         case anthropic.APIStatusError():
-            return error_from_status(error.status_code, dict(error.response.headers), error.body)
+            asked = error.response.request
+            return error_from_status(
+                error.status_code, error.response.headers, error.body, url=str(asked.url), sent=asked.headers
+            )
         case anthropic.APITimeoutError():
             return TimeoutExceededError(f"the service did not answer in time ({reason_of(error)})")
         case anthropic.APIConnectionError():

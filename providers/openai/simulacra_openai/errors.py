@@ -5,14 +5,18 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 
 from simulacra.errors import (
+    AuthenticationError,
     ContentFilteredError,
     ProtocolError,
     ProviderError,
     SimulacraError,
     TimeoutExceededError,
 )
-from simulacra.http_errors import error_from_status
+from simulacra.http_errors import error_from_status, without_keys
 from simulacra.wire import reason_of, transport_error, typed_errors, unreachable
+
+_ABOUT_CREDENTIALS = frozenset({"SubjectTokenProviderError", "MutuallyExclusiveAuthError"})
+"""Classes that the SDK keeps to itself."""
 
 
 def vendor_errors(*, reading: bool) -> AbstractContextManager[None]:
@@ -34,9 +38,10 @@ def translate(error: Exception, *, reading: bool) -> SimulacraError | None:
 
     match error:
         case openai.APIStatusError():
-            body = error.body
+            asked = error.response.request
+            body = {"error": error.body} if isinstance(error.body, dict) else error.body
             return error_from_status(
-                error.status_code, dict(error.response.headers), {"error": body} if isinstance(body, dict) else body
+                error.status_code, error.response.headers, body, url=str(asked.url), sent=asked.headers
             )
         case openai.APITimeoutError():
             return TimeoutExceededError(f"the service did not answer in time ({reason_of(error)})")
@@ -46,9 +51,11 @@ def translate(error: Exception, *, reading: bool) -> SimulacraError | None:
             return ProtocolError(str(error), status=error.status_code)
         case openai.APIError():
             return error_from_status(None, {}, {"error": error.body or str(error)})
+        case openai.OpenAIError() if type(error).__name__ in _ABOUT_CREDENTIALS:
+            return AuthenticationError(f"the client's credentials cannot be had: {without_keys(str(error))}")
         case openai.ContentFilterFinishReasonError():
             return ContentFilteredError(str(error))
         case openai.OpenAIError():
-            return ProviderError(str(error))
+            return ProviderError(without_keys(str(error)))
         case _:
             return transport_error(error, httpx2, reading=reading)

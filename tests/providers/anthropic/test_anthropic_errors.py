@@ -102,7 +102,7 @@ def test_w_prv_1_the_error_carries_what_the_vendor_said_and_its_cause():
     error = raised.value
     assert (error.status, error.code, error.request_id, error.retry_after) == (429, "rate_limit_error", "req_1", 7)
     assert error.__cause__ is cause
-    assert str(error) == "slow"
+    assert str(error) == "slow (http://127.0.0.1/v1/messages)"
 
 
 @pytest.mark.parametrize(

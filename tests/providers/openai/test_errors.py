@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import inspect
-
 import anyio
 import httpx2
 import openai
 import pytest
-from openai import _exceptions
 from simulacra_openai.errors import translate, vendor_errors
 
 from simulacra import errors
@@ -43,20 +40,24 @@ CAUSES = {
     openai.ContentFilterFinishReasonError: (openai.ContentFilterFinishReasonError(), errors.ContentFilteredError),
     openai.OpenAIError: (openai.OpenAIError("m"), errors.ProviderError),
 }
+CREDENTIALS = dict.fromkeys(["SubjectTokenProviderError", "MutuallyExclusiveAuthError"], errors.AuthenticationError)
 
 
 def sdk_errors():
-    """Every exception class of the SDK."""
-    found = [value for value in vars(_exceptions).values() if inspect.isclass(value)]
+    """Every exception class of the SDK, wherever it stands."""
+    found = [openai.OpenAIError]
 
-    return sorted((kind for kind in found if issubclass(kind, openai.OpenAIError)), key=lambda kind: kind.__name__)
+    for kind in found:
+        found += (below for below in kind.__subclasses__() if below not in found)
+
+    return sorted((kind for kind in found if kind.__module__.startswith("openai")), key=lambda kind: kind.__name__)
 
 
 @pytest.mark.parametrize("kind", sdk_errors(), ids=lambda kind: kind.__name__)
 def test_w_prv_1_every_error_of_the_sdk_is_one_of_the_engine(kind):
     known = next((CAUSES[base] for base in kind.__mro__ if base in CAUSES), None)
     assert known is not None
-    cause, expected = CAUSES.get(kind, (None, errors.ProviderError))
+    cause, expected = CAUSES.get(kind, (None, CREDENTIALS.get(kind.__name__, errors.ProviderError)))
 
     if cause is None:  # a class that no request raises: whatever it is, it is not let through
         cause = kind.__new__(kind)
@@ -74,7 +75,7 @@ def test_w_prv_1_the_error_carries_what_the_vendor_said_and_its_cause():
     error = raised.value
     assert (error.status, error.code, error.request_id, error.retry_after) == (429, "rate_limit_exceeded", "req_1", 7)
     assert error.__cause__ is cause
-    assert str(error) == "slow"
+    assert str(error) == "slow (http://127.0.0.1/v1/chat/completions)"
 
 
 @pytest.mark.parametrize("status", [400, 404, 500])
@@ -154,3 +155,37 @@ def test_w_prv_1_errors_of_the_engine_and_of_strangers_pass():
             raise error
 
         assert raised.value is error
+
+
+def test_every_class_that_the_sdk_exports_is_walked():
+    exported = {
+        value for value in list(vars(openai).values()) if isinstance(value, type) and issubclass(value, Exception)
+    }
+
+    assert exported - set(sdk_errors()) == {openai.InvalidWebhookSignatureError}
+    assert len(sdk_errors()) > 20
+
+
+def test_rt_05_used_up_credit_is_not_worth_repeating():
+    body = {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}
+    error = translate(status_error(openai.RateLimitError, 429, body, {"x-should-retry": "true"}), reading=False)
+
+    assert type(error) is errors.QuotaExceededError
+    assert not error.retryable
+
+
+def test_a_key_never_stands_in_an_errors_text():
+    asked = httpx2.Request(
+        "POST",
+        "http://me:pw@127.0.0.1/v1/chat/completions?key=hidden",
+        headers={"authorization": "Bearer my-own-key-1"},
+    )
+    answer = httpx2.Response(401, request=asked)
+    message = "Incorrect API key provided: sk-abc12***xyz. Your header was Bearer my-own-key-1."
+    error = translate(openai.AuthenticationError("m", response=answer, body={"message": message}), reading=False)
+
+    assert "my-own-key-1" not in str(error)
+    assert "sk-abc12" not in str(error)
+    assert "hidden" not in str(error)
+    assert "pw" not in str(error)
+    assert "(http://127.0.0.1/v1/chat/completions)" in str(error)
