@@ -5,12 +5,14 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 from simulacra.messages import Usage
-from simulacra.rules import Wire
-from simulacra.testing.emulators.replies import EmulatedReply, EmulatedRequest, pieces_of
-from simulacra.testing.emulators.server import VendorEmulator
+from simulacra.rules import RuleTable, Wire
+from simulacra.testing.emulators.anthropic_limits import MarkedCache, limit_headers
+from simulacra.testing.emulators.replies import COUNTED, EmulatedReply, EmulatedRequest, pieces_of
+from simulacra.testing.emulators.server import RequestListener, Script, VendorEmulator
 
 _ERRORS = {
     400: "invalid_request_error",
@@ -49,11 +51,34 @@ class AnthropicEmulator(VendorEmulator):
 
     Args:
         script: The replies in order, or a function from a request to its reply.
+        rules: What is refused, before the script sees it; the rules of Anthropic when not given, `None` for nothing.
+        port: Where to serve; a free one when 0.
+        on_request: Told of each request, in the server's thread, and of the rules it breaks.
+        caches_prompts: Count each prompt, at four characters a token, and report what is read from the cache and written
+            to it at its marks, from 1,024 tokens on. Replies with a usage of their own keep it.
     """
 
     vendor = "anthropic"
     prefix = ""
     request_id_header = "request-id"
+
+    def __init__(
+        self,
+        script: Script,
+        *,
+        rules: RuleTable | Literal["vendor"] | None = "vendor",
+        port: int = 0,
+        on_request: RequestListener | None = None,
+        caches_prompts: bool = False,
+    ) -> None:
+        super().__init__(script, rules=rules, port=port, on_request=on_request)
+        self._cache = MarkedCache() if caches_prompts else None
+
+    def vendor_headers(self, request: EmulatedRequest) -> dict[str, str]:
+        del request
+        seen = [*self.requests, *(refused for refused, _ in self.refused)]
+
+        return limit_headers(len(seen), sum(len(one.content) for one in seen))
 
     def wire_of(self, request: EmulatedRequest) -> Wire:
         """The body, and the betas that its headers ask for."""
@@ -69,7 +94,8 @@ class AnthropicEmulator(VendorEmulator):
         return EmulatedReply(body={"input_tokens": -(-len(request.content) // _CHARACTERS_PER_TOKEN)})
 
     def render_events(self, reply: EmulatedReply, request: EmulatedRequest) -> list[bytes]:
-        opening = {**self._message(request), "stop_reason": None, "content": [], **_counted(reply.usage, opening=True)}
+        usage = self._usage(reply, request)
+        opening = {**self._message(request), "stop_reason": None, "content": [], **_counted(usage, opening=True)}
         writes: list[list[dict[str, Any]]] = [[{"type": "message_start", "message": opening}, {"type": "ping"}]]
         ended: list[dict[str, Any]] = []
 
@@ -83,7 +109,7 @@ class AnthropicEmulator(VendorEmulator):
             ended = [*pending, {"type": "content_block_stop", "index": index}]
 
         if reply.finish is not None:
-            delta = {"type": "message_delta", "delta": self._ending(reply), **_counted(reply.usage)}
+            delta = {"type": "message_delta", "delta": self._ending(reply), **_counted(usage)}
             writes.append([*ended, delta])
         elif ended:
             writes.append(ended)
@@ -96,7 +122,9 @@ class AnthropicEmulator(VendorEmulator):
     def render_whole(self, reply: EmulatedReply, request: EmulatedRequest) -> Any:
         content = [{key: value for key, value in block.items() if key != "place"} for block in self._blocks(reply)]
 
-        return {**self._message(request), "content": content, **self._ending(reply), **_counted(reply.usage)}
+        counted = _counted(self._usage(reply, request))
+
+        return {**self._message(request), "content": content, **self._ending(reply), **counted}
 
     def render_error(self, status: int, error: dict[str, Any]) -> Any:
         usual = _ERRORS.get(status, "api_error" if status >= 500 else "invalid_request_error")
@@ -112,6 +140,14 @@ class AnthropicEmulator(VendorEmulator):
 
     def render_error_event(self, error: dict[str, Any]) -> bytes:
         return message_stream([{"type": "error", "error": error}])[0]
+
+    def _usage(self, reply: EmulatedReply, request: EmulatedRequest) -> Usage | None:
+        if self._cache is None or reply.usage is not COUNTED:
+            return reply.usage
+
+        tokens, read, written = self._cache.read(request.body)
+
+        return replace(COUNTED, input_tokens=tokens, cache_read_input_tokens=read, cache_creation_input_tokens=written)
 
     def _message(self, request: EmulatedRequest) -> dict[str, Any]:
         return {
