@@ -59,7 +59,7 @@ class Connection:
 
     async def write_chunk(self, data: bytes, write_size: int | None) -> None:
         """One HTTP chunk per write; the event loop turns in between, so that the client can read each alone."""
-        size = write_size or len(data)
+        size = write_size or len(data) or 1
 
         for start in range(0, len(data), size):
             piece = data[start : start + size]

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from chat_wire import folded
+from simulacra_openai import COMPATIBLE, OPENAI
 from simulacra_openai.decode import ChatDecoder
 
-from simulacra.errors import BadRequestError, NotFoundError
-from simulacra.messages import TextContent, ThinkingContent
+from simulacra.errors import BadRequestError, NotFoundError, ProtocolError, StreamInterruptedError
+from simulacra.messages import (
+    AssistantMessage,
+    TextContent,
+    ThinkingContent,
+    ToolResultContent,
+    ToolSuccessResult,
+    Usage,
+    UserMessage,
+)
+from simulacra.serialization import dump_message, load_message
 from simulacra.testing import EmulatedReply
-from simulacra.testing.driving import failure_of, reply_of
+from simulacra.testing.driving import failure_of, reply_of, request, user
 from simulacra.wire import EventSplitter, read_event
 
 pytestmark = pytest.mark.anyio
@@ -33,6 +45,7 @@ def recordings():
 FOUND = recordings()
 STREAMS = [name for name, entry in FOUND.items() if "event-stream" in entry["response"]["content_type"]]
 ERRORS = {"oc-error-1": BadRequestError, "oc-error-2": NotFoundError, "oc-stream-error-2": BadRequestError}
+ANSWERS = [name for name in FOUND if name not in ERRORS]
 needs_recordings = pytest.mark.skipif(not FOUND, reason=MISSING)
 
 
@@ -149,6 +162,90 @@ def test_st_r1_a_stream_that_only_done_closes_is_an_answer():
 
     assert seen_in(folded(events)) == expected_of(name)
     assert folded(events).stop_reason == "other"
+
+
+@needs_recordings
+@pytest.mark.parametrize("name", ANSWERS)
+async def test_st_r1_a_recording_that_ends_too_early_is_interrupted_or_the_same(serve, name):
+    """Cut at every line and at 200 places by chance: what is lost after the finish reason is usage at most."""
+    body = FOUND[name]["response"]["body"].encode()
+    chance = random.Random(name)
+    ends = [*(line.end() for line in re.finditer(rb"\n", body)), *(chance.randrange(len(body)) for _ in range(200))]
+    cut = [EmulatedReply(**{**vars_of(name), "body": [body[:end]]}) for end in ends]
+
+    async with serve([recorded(name), *cut]) as (_, provider):
+        whole = await reply_of(provider)
+        outcomes = [await outcome_of(provider) for _ in ends]
+
+    for found in outcomes:
+        if isinstance(found, AssistantMessage):
+            assert plain(found) == plain(whole)
+            assert found.usage in (whole.usage, Usage())
+        else:
+            assert found[0] in (StreamInterruptedError, ProtocolError)
+
+    assert any(not isinstance(found, AssistantMessage) for found in outcomes)
+
+
+@needs_recordings
+@pytest.mark.parametrize("name", [name for name in ANSWERS if len(FOUND[name]["response"]["body"]) < 8_000])
+async def test_st_r2_a_recording_written_byte_by_byte_is_the_same(serve, name):
+    body = FOUND[name]["response"]["body"].encode()
+    bytewise = EmulatedReply(**{**vars_of(name), "body": [body], "write_size": 1})
+
+    async with serve([recorded(name), bytewise]) as (_, provider):
+        assert plain(await reply_of(provider)) == plain(await reply_of(provider))
+
+
+@needs_recordings
+@pytest.mark.parametrize("name", ANSWERS)
+async def test_a_recorded_answer_is_accepted_again_by_its_own_services_rules(serve, name):
+    entry = FOUND[name]
+    preset = OPENAI if entry["vendor"] == "openai" else COMPATIBLE
+
+    async with serve([recorded(name), EmulatedReply(text="fine")], preset=preset) as (emulator, provider):
+        emulator.rules = provider.profile.rules
+        message = load_message(dump_message(await reply_of(provider)))
+        answers = [result(call) for call in message.tool_calls]
+        again = UserMessage((*answers, TextContent("go on")))
+        assert (await reply_of(provider, request(user("q"), message, again))).text == "fine"
+
+    sent = emulator.requests[1].body["messages"]
+    expected = expected_of(name)
+    assert emulator.refused == []
+    assert [sent[0]["role"], sent[-1]["content"]] == ["user", "go on"]
+    assert text_in(sent[1:-1]) == expected["text"]
+    assert calls_in(sent) == expected["calls"]
+
+
+def text_in(messages):
+    """What the assistant said, refusals included."""
+    contents = [
+        message.get("content") or message.get("refusal") or "" for message in messages if message["role"] == "assistant"
+    ]
+
+    return "".join(one if isinstance(one, str) else "".join(part["text"] for part in one) for one in contents)
+
+
+def calls_in(messages):
+    functions = [call["function"] for message in messages for call in message.get("tool_calls", ())]
+
+    return [(function["name"], json.loads(function["arguments"])) for function in functions]
+
+
+def result(call):
+    return ToolResultContent(tool_request_id=call.tool_request_id, tool=call.tool, result=ToolSuccessResult())
+
+
+def plain(message):
+    """A message without usage, its ids of calls that the engine had to make up left out."""
+    return re.sub(r"call_01[0-9a-f]{30}", "made up", repr(replace(message, usage=None)))
+
+
+def vars_of(name):
+    answer = FOUND[name]["response"]
+
+    return {"status": answer["status"], "content_type": answer["content_type"]}
 
 
 async def outcome_of(provider):
