@@ -17,7 +17,7 @@ from simulacra_local.server import LocalServer, ServerSettings, start_server, st
 if TYPE_CHECKING:
     import httpx2
 
-TEXT_ONLY = replace(COMPATIBLE, media_types=frozenset())
+LOCAL = replace(COMPATIBLE, kind="local", media_types=frozenset())
 
 
 class Connections:
@@ -79,4 +79,4 @@ def _connected(server: LocalServer, alias: str, options: Mapping[str, Any]) -> O
 
     client = AsyncOpenAI(base_url=f"{server.url}/v1", api_key=server.api_key, max_retries=0, http_client=_transport())
 
-    return OpenAIProvider(client, model=alias, preset=TEXT_ONLY, **options)
+    return OpenAIProvider(client, model=alias, preset=LOCAL, **options)

