@@ -267,8 +267,14 @@ def _last(older: int | None, newer: int | None) -> int | None:
     return older if newer is None else newer
 
 
+class _Referable:
+    """What lives beside a message, such as its form on a wire, is kept for as long as the message lives."""
+
+    __slots__ = ("__weakref__",)
+
+
 @dataclass(frozen=True, slots=True, config=_VALUE)
-class UserMessage:
+class UserMessage(_Referable):
     """What goes to the model. It gets `id` and `timestamp` (ms) when a conversation admits it, unless it has them."""
 
     content: tuple[UserContent, ...]
@@ -280,7 +286,7 @@ class UserMessage:
 
 
 @dataclass(frozen=True, slots=True, config=_VALUE)
-class AssistantMessage:
+class AssistantMessage(_Referable):
     """What came from the model; `status` says whether all of it did."""
 
     content: tuple[AssistantContent, ...]

@@ -112,6 +112,7 @@ class Opening:
         conversation = self._core.conversation
 
         if self._core.emitter.wants(BeforeRequest):
+            params = copy.deepcopy(params)  # parts of it may be used in later requests again
             event = BeforeRequest(
                 conversation=conversation, request_id=self._request_id, params=params, attempt=self._attempts
             )

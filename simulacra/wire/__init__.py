@@ -4,6 +4,7 @@ Public for custom providers. Nothing here imports an SDK or an HTTP client; plug
 """
 
 from simulacra.wire.clients import ClientPerLoop
+from simulacra.wire.encoded import EncodedOnce
 from simulacra.wire.failures import reason_of, transport_error, typed_errors, unreachable
 from simulacra.wire.media import image_type_of, normal_media_type, placeholder_text
 from simulacra.wire.reading import CLOSE_SECONDS, read_chunks, read_whole
@@ -13,6 +14,7 @@ from simulacra.wire.sse import EventSplitter, ServerEvent, read_event
 __all__ = [
     "CLOSE_SECONDS",
     "ClientPerLoop",
+    "EncodedOnce",
     "EventSplitter",
     "ServerEvent",
     "check_extra",

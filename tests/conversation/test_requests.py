@@ -141,6 +141,23 @@ async def test_rx_6_a_listener_changes_what_is_sent(is_async):
     assert heard.of(RawRequest)[0].data is not sent
 
 
+async def test_rx_6_what_a_listener_changes_in_one_request_is_not_in_the_next():
+    conversation = talk("one", "two")
+    sent = []
+
+    def change(event):
+        if not sent:
+            event.params["messages"][0]["content"][0]["text"] = "changed"
+
+        sent.append(event.params["messages"][0]["content"][0]["text"])
+
+    conversation.on(BeforeRequest, change)
+    await conversation.prompt("as it was")
+    await conversation.prompt("next")
+
+    assert sent == ["changed", "as it was"]
+
+
 async def test_rx_7_updates_share_one_live_block():
     conversation = talk(reply(chunks=["a", "b", "c"]))
     heard = Heard(conversation)

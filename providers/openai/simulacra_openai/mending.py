@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from pydantic_core import to_json
+
 from simulacra.cleaning import clean_json
 from simulacra.rules import Wire
 from simulacra_openai.call_rules import CALL_FIELDS, FUNCTION_NAME, has_shape, is_object_text
@@ -32,6 +34,8 @@ class MessageMender:
     def __init__(self, preset: Preset, media_types: frozenset[str] | None) -> None:
         self._is_closed = preset.is_closed
         self._media_types = media_types
+        self._tidy: list[Any] = []
+        """The messages of the last request that was tidy: an agent's next one begins with them."""
 
     def __call__(self, wire: Wire) -> Wire:
         """The request with its messages put right; the same object when there was nothing to do."""
@@ -47,10 +51,11 @@ class MessageMender:
 
     def _are_tidy(self, messages: list[Any]) -> bool:  # noqa: C901 -- the one look that every message gets each time
         """Whether nothing has to be done; it may be too strict, never too lax."""
+        begin = _begin_of_news(messages, self._tidy)
         waiting: list[Any] = []
-        previous: Any = ""
+        previous: Any = messages[begin - 1].get("role") if begin else ""
 
-        for message in messages:
+        for message in messages[begin:] if begin else messages:
             if type(message) is not dict:
                 return False
 
@@ -83,7 +88,12 @@ class MessageMender:
 
             previous = role
 
-        return not waiting
+        if waiting:
+            return False
+
+        self._tidy = messages
+
+        return True
 
     def _are_tidy_parts(self, content: Any, role: Any, message: JsonMap) -> bool:
         if content is None:
@@ -105,9 +115,7 @@ class MessageMender:
         if self._is_closed and not message.keys() <= MESSAGE_FIELDS:
             return False
 
-        return all(
-            is_unicode(text) for key, value in message.items() if key != "content" for _, text in texts_in(value)
-        )
+        return _is_writable(message)
 
     def _are_tidy_calls(self, calls: Any) -> bool:
         if type(calls) is not list or not calls:
@@ -213,6 +221,32 @@ class MessageMender:
             function = {**function, "arguments": "{}"}
 
         return call if function is call["function"] else {**call, "function": function}
+
+
+def _is_writable(value: Any) -> bool:
+    """Whether a JSON value can be written as UTF-8; asked of the writer, which is quicker than a look at each text."""
+    try:
+        to_json(value)
+    except ValueError:
+        return False
+
+    return True
+
+
+def _begin_of_news(messages: list[Any], known: list[Any]) -> int:
+    """From where on messages have to be looked at, when others are known to be tidy: an exchange is looked at whole."""
+    begin = 0
+
+    for message, other in zip(messages, known, strict=False):
+        if message is not other and message != other:
+            break
+
+        begin += 1
+
+    while begin and messages[begin - 1].get("role") == "tool":
+        begin -= 1
+
+    return begin - 1 if begin and messages[begin - 1].get("tool_calls") else begin
 
 
 def field_mender(limit_field: str) -> Callable[[Wire], Wire]:

@@ -21,7 +21,7 @@ from simulacra.messages import (
     ToolContent,
     ToolResultContent,
 )
-from simulacra.wire import placeholder_text
+from simulacra.wire import EncodedOnce, placeholder_text
 from simulacra_openai.decode import REFUSAL_MARK, THINKING_MARK
 from simulacra_openai.media import media_part
 from simulacra_openai.presets import Preset
@@ -69,8 +69,10 @@ class Drafter:
         self._raw_kinds = raw_kinds
         self._media_types = media_types
         self._refusal_marks = (preset.refusal_mark, REFUSAL_MARK)
+        self.draft = EncodedOnce(self._draft)
+        """The wire's messages for one of the engine's, written once: nobody may change them."""
 
-    def draft(self, message: Message) -> list[dict[str, Any]]:
+    def _draft(self, message: Message) -> list[dict[str, Any]]:
         """The wire's messages for one of the engine's: one as a rule, and one for each result."""
         blocks = message.content
 

@@ -6,7 +6,9 @@ import pytest
 from openai import AsyncOpenAI
 from simulacra_openai import OpenAIProvider
 
+from simulacra.conversation import Conversation
 from simulacra.errors import ConfigurationError
+from simulacra.events import BeforeRequest
 from simulacra.provider import RequestOptions
 from simulacra.testing import EmulatedReply, OpenAIEmulator
 from simulacra.testing.driving import reply_of, request, user
@@ -63,3 +65,18 @@ async def test_tl_r5_a_number_that_json_does_not_know_is_refused_before_sending(
             await reply_of(provider, request(user("hello"), options=RequestOptions(seed=float("nan"))))
 
     assert emulator.requests == []
+
+
+async def test_rx_6_what_a_listener_changes_in_one_request_is_not_in_the_next(serve) -> None:
+    async with serve([EmulatedReply(text="one"), EmulatedReply(text="two")]) as (emulator, provider):
+        conversation = Conversation(provider)
+
+        def change(event: BeforeRequest) -> None:
+            if not emulator.requests:
+                event.params["messages"][0]["content"] = "changed"
+
+        conversation.on(BeforeRequest, change)
+        await conversation.prompt("as it was")
+        await conversation.prompt("next")
+
+    assert [request.body["messages"][0]["content"] for request in emulator.requests] == ["changed", "as it was"]
