@@ -319,6 +319,7 @@ def read_usage(usage: dict[str, Any]) -> Usage:
         input_tokens=_count(usage.get("prompt_tokens")),
         output_tokens=_count(usage.get("completion_tokens")),
         cache_read_input_tokens=_count(read.get("cached_tokens")),
+        cache_creation_input_tokens=_count(read.get("cache_write_tokens")),
         reasoning_tokens=_count(written.get("reasoning_tokens")),
     )
 

@@ -43,6 +43,15 @@ def test_oai_8_usage_is_read_in_the_engines_meaning():
     assert message.usage == Usage(input_tokens=10, output_tokens=4, cache_read_input_tokens=6, reasoning_tokens=3)
 
 
+def test_us_r2_the_input_holds_what_was_cached():
+    """Only what is left after cache reads and writes is uncached, whichever way a wire counts."""
+    details = {"cached_tokens": 60, "cache_write_tokens": 30}
+    usage = {"prompt_tokens": 100, "completion_tokens": 1, "prompt_tokens_details": details}
+    found = message_of([*said("x"), STOP, {"choices": [], "usage": usage}]).usage
+
+    assert (found.input_tokens, found.cache_read_input_tokens, found.cache_creation_input_tokens) == (100, 60, 30)
+
+
 def test_w_oai_6_missing_details_are_unknown_and_not_zero():
     usage = {**USAGE, "prompt_tokens_details": None}
 
