@@ -74,6 +74,12 @@ _OVERFLOW = re.compile(
 )
 _REFINEMENTS = frozenset({ContentFilteredError, ContextWindowError, QuotaExceededError})
 """What a code may make of a status that only says that the request was refused."""
+_REMEDIES: dict[type[ProviderError], str] = {
+    AuthenticationError: ". Is the key right, and meant for this address?",
+    NotFoundError: ". Is the model's name right, and the address?",
+    ContextWindowError: ". Make a checkpoint, or send less",
+    QuotaExceededError: ". Repeating will not help: the account has to be topped up",
+}
 _MESSAGE_LIMIT = 2_000
 _CREDENTIALS = frozenset(
     {"authorization", "api-key", "x-api-key", "x-goog-api-key", "cf-aig-authorization", "proxy-authorization"}
@@ -114,8 +120,10 @@ def error_from_status(
     kind = _classify(effective, codes, message)
     said = message or f"the service gives no reason but {codes[0] if codes else f'status {status}'}"
 
+    where = f" ({_address(url)}){_REMEDIES.get(kind, '')}" if url else ""
+
     return kind(
-        f"{without_keys(said, sent)}{f' ({_address(url)})' if url else ''}",
+        without_keys(said, sent) + where,
         status=effective,
         code=codes[0] if codes else None,
         request_id=lowered.get("request-id") or lowered.get("x-request-id"),

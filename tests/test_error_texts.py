@@ -37,7 +37,7 @@ def test_what_was_sent_as_a_key_is_never_repeated():
 def test_the_address_is_named_without_what_may_be_secret():
     error = error_from_status(404, {}, "no such model", url="https://u:p@example.com:8/v1/x?key=k#f")
 
-    assert str(error) == "no such model (https://example.com:8/v1/x)"
+    assert str(error) == "no such model (https://example.com:8/v1/x). Is the model's name right, and the address?"
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import jiter
 
 from simulacra.rules import Found, Path, Rule, Wire
+from simulacra.rules.reading import JsonMap, map_of
 from simulacra_openai.message_drafts import MAX_ID
 from simulacra_openai.presets import Preset
-from simulacra_openai.wire_reading import JsonMap, calls_in, calls_of, map_of, messages_of, places_of
+from simulacra_openai.wire_reading import calls_in, calls_of, messages_of, places_of
 
 FUNCTION_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 CALL_FIELDS = frozenset({"id", "type", "function", "custom"})

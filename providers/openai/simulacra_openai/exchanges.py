@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from simulacra.rules.reading import JsonMap, map_of, text_of
 from simulacra_openai.message_drafts import json_text, wire_id
-from simulacra_openai.wire_reading import JsonMap, calls_of, map_of, text_of
+from simulacra_openai.wire_reading import calls_of
 
 NO_RESULT = json_text({"result": False, "message": "No result of this call is known.", "error": None})
 """What answers a call that nothing else answers."""

@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from simulacra.rules import Found, Rule, Wire
+from simulacra.rules.reading import map_of, texts_in
 from simulacra_openai.call_rules import FUNCTION_NAME
 from simulacra_openai.presets import Preset
 from simulacra_openai.strict import strict_fault
-from simulacra_openai.wire_reading import map_of, messages_of, texts_in
+from simulacra_openai.wire_reading import messages_of
 
 REASONING_MODEL = re.compile(r"(o\d|gpt-[5-9])(?!.*chat-latest)")
 """Models that know the limit of a reply only under its newer name."""

@@ -6,7 +6,7 @@ import base64
 from typing import Any
 
 from simulacra.messages import MediaContent
-from simulacra.wire import normal_media_type, placeholder_text
+from simulacra.wire import image_type_of, normal_media_type
 
 AUDIO_FORMATS = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 
@@ -19,6 +19,9 @@ def media_part(media: MediaContent, accepted: frozenset[str] | None) -> dict[str
         accepted: Media types the model takes; `None` when unknown.
     """
     media_type = normal_media_type(media.media_type)
+
+    if media.kind == "image" and media.data:  # a name may say what the bytes are not (MU-01)
+        media_type = image_type_of(media.data) or media_type
 
     if media.file_id is not None:
         return {"type": "file", "file": {"file_id": media.file_id}}
@@ -48,11 +51,6 @@ def media_part(media: MediaContent, accepted: frozenset[str] | None) -> dict[str
     file = {"filename": media.name or _file_name(media_type), "file_data": _data_url(media_type, media.data)}
 
     return {"type": "file", "file": file}
-
-
-def placeholder(media: MediaContent, reason: str) -> dict[str, Any]:
-    """A text part that stands for media of history that this model cannot be shown."""
-    return {"type": "text", "text": placeholder_text(media, reason)}
 
 
 def _data_url(media_type: str, data: bytes) -> str:

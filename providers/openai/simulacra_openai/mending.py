@@ -13,6 +13,7 @@ from pydantic_core import to_json
 
 from simulacra.cleaning import clean_json
 from simulacra.rules import Wire
+from simulacra.rules.reading import JsonMap, is_blank, is_unicode, map_of, texts_in
 from simulacra_openai.call_rules import CALL_FIELDS, FUNCTION_NAME, has_shape, is_object_text
 from simulacra_openai.exchanges import paired, tools_without_media
 from simulacra_openai.field_rules import REASONING_MODEL
@@ -20,7 +21,6 @@ from simulacra_openai.message_drafts import MAX_ID, content_of
 from simulacra_openai.message_rules import MESSAGE_FIELDS, PARTICIPANT, says_something
 from simulacra_openai.part_rules import is_known, media_fault, placeholder_of
 from simulacra_openai.presets import Preset
-from simulacra_openai.wire_reading import JsonMap, is_blank, is_unicode, map_of, texts_in
 
 
 class MessageMender:

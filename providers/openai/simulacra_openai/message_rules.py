@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable, Iterator
 
 from simulacra.rules import Found, Rule, Wire
+from simulacra.rules.reading import JsonMap, is_blank, is_unicode, texts_in
 from simulacra_openai.presets import Preset
-from simulacra_openai.wire_reading import JsonMap, is_blank, is_unicode, messages_of, places_of, texts_in
+from simulacra_openai.wire_reading import messages_of, places_of
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 MESSAGE_FIELDS = frozenset(

@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 
 from simulacra.messages import MediaContent, MediaKind
 from simulacra.rules import Found, Rule, Wire
+from simulacra.rules.reading import JsonMap, is_blank, map_of, text_of
 from simulacra.wire import normal_media_type, placeholder_text
 from simulacra_openai.media import AUDIO_FORMATS
 from simulacra_openai.message_drafts import FOREIGN
 from simulacra_openai.presets import Preset
-from simulacra_openai.wire_reading import JsonMap, is_blank, map_of, messages_of, parts_in, text_of
+from simulacra_openai.wire_reading import messages_of, parts_in
 
 MEDIA_PARTS: Mapping[str, MediaKind] = {"image_url": "image", "input_audio": "audio", "file": "file"}
 _TEXT_ONLY = frozenset({"text"})

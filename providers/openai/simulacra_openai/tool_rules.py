@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from simulacra.rules import Found, Path, Rule, Wire
+from simulacra.rules.reading import JsonMap, map_of, objects_in
 from simulacra_openai.call_rules import FUNCTION_NAME
 from simulacra_openai.presets import Preset
 from simulacra_openai.strict import strict_fault
-from simulacra_openai.wire_reading import JsonMap, map_of, objects_in
 
 MAX_TOOLS = 128
 _TYPES = frozenset({"function", "custom"})

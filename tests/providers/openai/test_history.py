@@ -315,6 +315,13 @@ def test_mu_r2_media_of_several_results_come_in_one_message_after_the_last():
     assert sent[4]["content"] == [PNG_PART, PNG_PART]
 
 
+def test_mu_01_an_image_is_sent_as_what_its_bytes_say():
+    photo = MediaContent(kind="image", media_type="image/svg+xml", data=b"\xff\xd8\xff\xe0", name="logo.svg")
+    (message,) = encoded(user(photo))
+
+    assert message["content"][0]["image_url"]["url"].startswith("data:image/jpeg;base64,")
+
+
 @pytest.mark.parametrize(
     ("media_type", "sent_as"),
     [("IMAGE/JPG; q=1", "image/jpeg"), ("image/pjpeg", "image/jpeg"), (" image/PNG", "image/png")],
