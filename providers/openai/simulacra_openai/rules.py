@@ -22,22 +22,10 @@ from simulacra_openai.part_rules import part_rules
 from simulacra_openai.presets import Preset
 from simulacra_openai.tool_rules import tool_rules
 
-_USUAL = frozenset(
-    {
-        "model",
-        "messages",
-        "stream",
-        "stream_options",
-        "tools",
-        "tool_choice",
-        "extra_headers",
-        "extra_query",
-        "timeout",
-    }
-)
-"""Parameters in which only tools can be such that the user has to put them right."""
-_MOST_TOOLKITS = 256
-"""How many toolkits are remembered as good."""
+_NOT_LOOKED_AT = frozenset({"messages", "stream", "stream_options", "extra_headers", "extra_query", "timeout"})
+"""Parameters that no rule looks at which only the user can keep; messages aside, which `json-mode-says-json` asks for."""
+_MOST_REMEMBERED = 16
+"""How many good sets of fields are remembered."""
 _ABOUT_MESSAGES = frozenset({"messages-present", "roles-known"})
 """Rules that what the engine writes keeps; an empty history is for the service to judge."""
 
@@ -78,7 +66,7 @@ def _rules_for(settings: Settings, vendor: str | None) -> RuleTable:
 
 
 class Refusals:
-    """What only the user can put right in the requests of one service; the same tools are looked at once.
+    """What only the user can put right in the requests of one service; fields and tools that were good stay so.
 
     Args:
         table: The rules of the service.
@@ -88,7 +76,7 @@ class Refusals:
         self.table = table
         rules = [rule for rule in table.rules if rule.repair is None and rule.name not in _ABOUT_MESSAGES]
         self._rules = replace(table, rules=tuple(rules))
-        self._good: dict[tuple[int, ...], tuple[ToolDefinition, ...]] = {}
+        self._good: list[dict[str, Any]] = []
 
     def check(self, params: Wire, tools: tuple[ToolDefinition, ...]) -> None:
         """Raise what is found.
@@ -100,22 +88,17 @@ class Refusals:
         Raises:
             ConfigurationError: A rule is broken; it says which, where, and what to do.
         """
-        key = tuple(map(id, tools))
-        are_known = not tools or key in self._good
+        fields = {name: value for name, value in params.items() if name not in _NOT_LOOKED_AT}
+        fields["tools"] = tools  # compared by identity first: quicker than their wire form
 
-        if are_known and params.keys() <= _USUAL:
+        if fields in self._good:
             return
 
-        looked_at = {**params, "tools": [_named(tool) for tool in params["tools"]]} if tools and are_known else params
-
-        for violation in self._rules.check(looked_at):
+        for violation in self._rules.check(params):
             raise ConfigurationError(f"{self._rules.vendor} would refuse this request: {violation}")
 
-        if tools and not are_known:
-            if len(self._good) >= _MOST_TOOLKITS:
-                self._good.clear()
-
-            self._good[key] = tools  # held, so that no other tool gets one of these ids
+        if "response_format" not in fields:
+            self._good = [*self._good[-_MOST_REMEMBERED:], fields]
 
 
 _MOST_TABLES = 64
@@ -133,10 +116,3 @@ def refusals_of(table: RuleTable) -> Refusals:
         known = _REFUSALS[id(table)] = Refusals(table)
 
     return known
-
-
-def _named(tool: Any) -> Any:
-    """A tool that is known to be good, reduced to what rules about other fields ask for."""
-    kind = tool["type"]
-
-    return {"type": kind, kind: {"name": tool[kind]["name"], "parameters": {"type": "object"}}}
