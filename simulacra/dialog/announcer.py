@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Announcer:
-    """Announces the events of one turn.
+    """Announces the events of one turn. What nobody would hear is not made: an event that nobody wants costs nothing.
 
     Args:
         run: Whose listeners and consumer hear them.
@@ -59,13 +59,21 @@ class Announcer:
         if before is not None:
             before()
 
-        return None if previous is None else StateChange(previous=previous, current=current, **self._about)
+        if previous is None or not self._run.wants(StateChange):
+            return None
+
+        return StateChange(previous=previous, current=current, **self._about)
 
     async def prompt_send(self, message: UserMessage) -> None:
-        await self._run.emit(PromptSend(message=message, **self._about))
+        if self._run.wants(PromptSend):
+            await self._run.emit(PromptSend(message=message, **self._about))
 
     async def message_start(self, fold: Fold) -> None:
         self.has_started = True
+
+        if not self._run.wants(MessageStart):
+            return
+
         await self._run.emit(
             MessageStart(
                 message=_empty(fold),
@@ -128,7 +136,10 @@ class Announcer:
         if self._core.emitter.wants(RawResponse):
             await self._core.emitter.emit(RawResponse(data=data, **self._about))
 
-    def request_success(self, inputs: tuple[UserMessage, ...], metadata: Mapping[str, Any]) -> RequestSuccess:
+    def request_success(self, inputs: tuple[UserMessage, ...], metadata: Mapping[str, Any]) -> RequestSuccess | None:
+        if not self._run.wants(RequestSuccess):
+            return None
+
         return RequestSuccess(message=newest(inputs), metadata=metadata, **self._about)
 
     def request_error(
@@ -140,12 +151,15 @@ class Announcer:
         return ResponseCancelled(message=message, usage=usage, **self._about)
 
     def history_append(self, message_ids: tuple[str, ...]) -> HistoryChange | None:
-        if not message_ids:
+        if not message_ids or not self._run.wants(HistoryChange):
             return None
 
         return HistoryChange(reason="append", message_ids=message_ids, seq=self._core.journal.head, **self._about)
 
-    def message_complete(self, message: AssistantMessage) -> MessageComplete:
+    def message_complete(self, message: AssistantMessage) -> MessageComplete | None:
+        if not self._run.wants(MessageComplete):
+            return None
+
         return MessageComplete(
             message=message,
             usage=message.usage or Usage(),

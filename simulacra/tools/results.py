@@ -127,9 +127,11 @@ def result_content(
         max_bytes: Bytes of JSON that result and texts may have together.
     """
     texts = [block for block in blocks if isinstance(block, TextContent)]
-    portions = shares([json_size(result), *(json_size(block.text) for block in texts)], max_bytes)
-    short = shorten_result(result, portions[0])
-    rooms = iter(portions[1:])
+    first, *rest = (
+        shares([json_size(result), *(json_size(block.text) for block in texts)], max_bytes) if texts else [max_bytes]
+    )
+    short = shorten_result(result, first)
+    rooms = iter(rest)
 
     return ToolResultContent(
         tool_request_id=call.tool_request_id,
@@ -150,6 +152,9 @@ def _shorten_block(block: TextContent, room: int) -> TextContent:
 
 def _blocks(value: Any) -> tuple[Block, ...]:
     """A block, or a list of blocks and plain texts with at least one block in it; otherwise nothing."""
+    if not isinstance(value, list | tuple | TextContent | MediaContent):
+        return ()
+
     items = value if isinstance(value, list | tuple) else [value]
     found = tuple(TextContent(item) if isinstance(item, str) else item for item in items)
 

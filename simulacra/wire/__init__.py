@@ -10,6 +10,7 @@ from simulacra.wire.media import image_type_of, normal_media_type, placeholder_t
 from simulacra.wire.reading import CLOSE_SECONDS, read_chunks, read_whole
 from simulacra.wire.sdk_options import check_extra, default_timeout, merge_extra, split_params
 from simulacra.wire.sse import EventSplitter, ServerEvent, read_event
+from simulacra.wire.strict_json import strict_json
 
 __all__ = [
     "CLOSE_SECONDS",
@@ -28,6 +29,7 @@ __all__ = [
     "read_whole",
     "reason_of",
     "split_params",
+    "strict_json",
     "transport_error",
     "typed_errors",
     "unreachable",

@@ -171,8 +171,9 @@ class ToolLoop:
             self._answer = answering(round_.results())
             entered = self._core.journal.record(_committed(self._answer, turn.request_id, slot=turn.slot))
 
-        with self._run.closing():
-            await self._run.emit(self._history_change(entered, turn.request_id))
+        if self._run.wants(HistoryChange):
+            with self._run.closing():
+                await self._run.emit(self._history_change(entered, turn.request_id))
 
     def _hear_late(self, call: ToolContent, result: ToolResultContent) -> None:
         """Told by a thread that could not be stopped, at its end."""

@@ -21,7 +21,7 @@ from simulacra.messages import (
     ToolContent,
     ToolResultContent,
 )
-from simulacra.wire import EncodedOnce, placeholder_text
+from simulacra.wire import EncodedOnce, placeholder_text, strict_json
 from simulacra_openai.decode import REFUSAL_MARK, THINKING_MARK
 from simulacra_openai.media import media_part
 from simulacra_openai.presets import Preset
@@ -31,13 +31,11 @@ FOREIGN = "foreign"
 """Type of a part that stands for what the wire has no word for; no service takes it."""
 MAX_ID = 40
 """Longest id of a tool call that chat completions accept (OA-R5)."""
-# Made once: `json.dumps` makes a new one for each call and result of each request.
-_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def json_text(value: Any) -> str:
     """A value as compact, strict JSON. The values of history hold nothing that JSON cannot write (TL-R5)."""
-    return _ENCODER.encode(value)
+    return strict_json(value).decode()
 
 
 def wire_id(call_id: str, occurrence: int = 0) -> str:

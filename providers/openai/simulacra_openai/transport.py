@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from pydantic_core import to_json
-
 from simulacra.errors import ConfigurationError
-from simulacra.wire import split_params
+from simulacra.wire import split_params, strict_json
 from simulacra_openai.errors import vendor_errors
 
 if TYPE_CHECKING:
@@ -41,8 +39,8 @@ async def post(client: AsyncOpenAI, path: str, params: Mapping[str, Any]) -> htt
 
     with vendor_errors(reading=False):
         try:
-            if type(client) is openai.AsyncOpenAI and (written := _written(body)) is not None:
-                path, sent = f"{client.base_url}{path[1:]}", {"content": written}
+            if type(client) is openai.AsyncOpenAI:
+                path, sent = f"{client.base_url}{path[1:]}", {"content": strict_json(body)}
 
             response = await client.post(
                 path,
@@ -63,10 +61,3 @@ def _left_out(client: AsyncOpenAI, omit: type) -> Mapping[str, Any]:
     defaults = client._custom_headers  # noqa: SLF001 -- the public property builds all headers, for every request
 
     return {name: value for name, value in defaults.items() if isinstance(value, omit)} if defaults else {}
-
-
-def _written(body: Mapping[str, Any]) -> bytes | None:
-    """The body as JSON; `None` where it may hold what strict JSON does not know, for the SDK to judge."""
-    written = to_json(body)
-
-    return None if b"NaN" in written or b"Infinity" in written else written
