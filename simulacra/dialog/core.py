@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -78,7 +77,10 @@ class Settings:
 
     def snapshot(self) -> Settings:
         """These settings as they are now: a turn keeps them, whatever is assigned meanwhile."""
-        return copy.copy(self)
+        twin = object.__new__(Settings)  # copy.copy does the same in ten times the time, for every turn
+        twin.__dict__.update(self.__dict__)
+
+        return twin
 
 
 class Core:
