@@ -249,17 +249,17 @@ def _begin_of_news(messages: list[Any], known: list[Any]) -> int:
     return begin - 1 if begin and messages[begin - 1].get("tool_calls") else begin
 
 
-def field_mender(limit_field: str) -> Callable[[Wire], Wire]:
+def field_mender(preset: Preset) -> Callable[[Wire], Wire]:
     """What puts the fields of a request right.
 
     Args:
-        limit_field: What the service calls the most tokens a reply may have.
+        preset: How the service differs from OpenAI.
     """
 
     def mend(wire: Wire) -> Wire:
         dropped = set()
 
-        if wire.get("tools", ...) in ([], None):
+        if preset.is_closed and wire.get("tools", ...) in ([], None):
             dropped.add("tools")
 
         if not wire.get("tools") and not wire.get("functions"):
@@ -269,20 +269,20 @@ def field_mender(limit_field: str) -> Callable[[Wire], Wire]:
             dropped.add("stream_options")
 
         if wire.get("max_tokens") is not None and wire.get("max_completion_tokens") is not None:
-            dropped.add("max_tokens" if limit_field == "max_completion_tokens" else "max_completion_tokens")
+            dropped.add("max_tokens" if preset.limit_field == "max_completion_tokens" else "max_completion_tokens")
 
         if not dropped.isdisjoint(wire):
             wire = {key: value for key, value in wire.items() if key not in dropped}
 
-        return _with_output_name(_with_newer_limit(wire, limit_field))
+        return _with_output_name(_with_newer_limit(wire) if preset.is_closed else wire)
 
     return mend
 
 
-def _with_newer_limit(wire: Wire, limit_field: str) -> Wire:
+def _with_newer_limit(wire: Wire) -> Wire:
     model = wire.get("model")
 
-    if limit_field == "max_tokens" or wire.get("max_tokens") is None or not isinstance(model, str):
+    if wire.get("max_tokens") is None or not isinstance(model, str):
         return wire
 
     if not REASONING_MODEL.match(model):

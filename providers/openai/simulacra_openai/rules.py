@@ -50,7 +50,7 @@ def rules_for(preset: Preset, profile: ProviderProfile | None = None, *, vendor:
 def _rules_for(settings: Settings, vendor: str | None) -> RuleTable:
     preset = settings.preset
     mend_messages = MessageMender(preset, settings.media_types)
-    mend_fields = field_mender(preset.limit_field)
+    mend_fields = field_mender(preset)
 
     return RuleTable(
         vendor=vendor or preset.kind,

@@ -28,7 +28,22 @@ def tool_rules(preset: Preset, mend: Callable[[Wire], Wire]) -> tuple[Rule, ...]
         preset: How it differs from OpenAI.
         mend: Puts a request's fields right.
     """
-    limits = (
+    closed = (
+        Rule(
+            name="tools-not-empty",
+            demand="tools is an array with at least one tool, or absent",
+            fix="It is left out",
+            find=lambda wire: [Found(("tools",))] if wire.get("tools", ...) in ([], None) else [],
+            repair=mend,
+            code="empty_array",
+        ),
+        Rule(
+            name="tools-have-a-type",
+            demand="a tool is an object of type function with a function, or of type custom",
+            fix="Describe it with a ToolDefinition",
+            find=_shapeless,
+            code="missing_required_parameter",
+        ),
         Rule(
             name="tools-few-enough",
             demand=f"a request has at most {MAX_TOOLS} tools",
@@ -54,26 +69,11 @@ def tool_rules(preset: Preset, mend: Callable[[Wire], Wire]) -> tuple[Rule, ...]
         ),
     )
 
-    return (*_definitions(mend), *_choice(mend), *(limits if preset.is_closed else ()))
+    return (*_definitions(), *_choice(mend), *(closed if preset.is_closed else ()))
 
 
-def _definitions(mend: Callable[[Wire], Wire]) -> tuple[Rule, ...]:
+def _definitions() -> tuple[Rule, ...]:
     return (
-        Rule(
-            name="tools-not-empty",
-            demand="tools is an array with at least one tool, or absent",
-            fix="It is left out",
-            find=lambda wire: [Found(("tools",))] if wire.get("tools", ...) in ([], None) else [],
-            repair=mend,
-            code="empty_array",
-        ),
-        Rule(
-            name="tools-have-a-type",
-            demand="a tool is an object of type function with a function, or of type custom",
-            fix="Describe it with a ToolDefinition",
-            find=_shapeless,
-            code="missing_required_parameter",
-        ),
         Rule(
             name="tool-names-fit",
             demand="a function's name matches [a-zA-Z0-9_-] and has 1 to 64 characters",

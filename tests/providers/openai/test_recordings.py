@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from chat_wire import folded
-from simulacra_openai import COMPATIBLE, OPENAI
+from simulacra_openai import COMPATIBLE, OPENAI, rules_for
 from simulacra_openai.decode import ChatDecoder
 
 from simulacra.errors import BadRequestError, NotFoundError, ProtocolError, StreamInterruptedError
@@ -216,6 +216,18 @@ async def test_a_recorded_answer_is_accepted_again_by_its_own_services_rules(ser
     assert [sent[0]["role"], sent[-1]["content"]] == ["user", "go on"]
     assert text_in(sent[1:-1]) == expected["text"]
     assert calls_in(sent) == expected["calls"]
+
+
+@needs_recordings
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_request_that_a_service_took_breaks_none_of_its_rules(name):
+    """No demand is made up: what was answered once is accepted as it was."""
+    entry = FOUND[name]
+    table = rules_for(OPENAI if entry["vendor"] == "openai" else COMPATIBLE)
+    taken = entry["request"]["body"]
+
+    assert [str(found) for found in table.check(taken)] == []
+    assert table.repair(taken) is taken
 
 
 def text_in(messages):
