@@ -276,5 +276,7 @@ def _strange_fields(wire: Wire) -> Iterator[Found]:
 
 
 def _called(wire: Wire) -> Iterator[tuple[int, int, JsonMap]]:
-    """Every called function: its message's place, its own, the function."""
-    return ((at, place, map_of(call["function"])) for at, place, call in calls_in(wire) if "function" in call)
+    """Every called function: its message's place, its own, the function. Custom tools have none."""
+    for at, place, call in calls_in(wire):
+        if "function" in call and call.get("type") != "custom":
+            yield at, place, map_of(call["function"])

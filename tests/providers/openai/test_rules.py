@@ -229,7 +229,7 @@ WIRE = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(wire=WIRE, table=st.sampled_from([OWN, OPEN]))
 def test_any_json_is_checked_and_repaired_without_raising(wire, table):
     before = repr(wire)
@@ -240,7 +240,7 @@ def test_any_json_is_checked_and_repaired_without_raising(wire, table):
     assert table.repair(repaired) is repaired
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(messages=st.lists(MESSAGE, max_size=6), table=st.sampled_from([OWN, OPEN]))
 def test_no_repair_leaves_what_it_could_have_put_right(messages, table):
     repaired = table.repair({"model": "m", "messages": messages})
