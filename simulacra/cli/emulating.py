@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from simulacra.cli.failures import note
 from simulacra.errors import ConfigurationError
 from simulacra.rules import Violation
-from simulacra.testing import EMULATORS, EmulatedReply, EmulatedRequest, VendorEmulator
+from simulacra.testing import EmulatedReply, EmulatedRequest, VendorEmulator, emulators_by_vendor
 
 GREETING = "This is an emulator: your request keeps every rule, and nobody has thought about it."
 
@@ -29,8 +29,10 @@ def emulator_of(vendor: str, *, port: int, script: Path | None) -> VendorEmulato
     Raises:
         ConfigurationError: No such vendor, or the script cannot be read.
     """
-    if vendor not in EMULATORS:
-        raise ConfigurationError(f"there is no emulator of {vendor!r}; there are: {', '.join(sorted(EMULATORS))}")
+    if vendor not in emulators_by_vendor:
+        raise ConfigurationError(
+            f"there is no emulator of {vendor!r}; there are: {', '.join(sorted(emulators_by_vendor))}"
+        )
 
     replies = itertools.cycle(_replies(script) if script else [EmulatedReply(text=GREETING)])
 
@@ -39,7 +41,7 @@ def emulator_of(vendor: str, *, port: int, script: Path | None) -> VendorEmulato
 
         return next(replies)
 
-    return EMULATORS[vendor](answer, port=port, on_request=_tell)
+    return emulators_by_vendor[vendor](answer, port=port, on_request=_tell)
 
 
 def serve(emulator: VendorEmulator, announce: Callable[[str], object]) -> None:

@@ -4,13 +4,13 @@ from simulacra.testing.clock import FakeClock
 from simulacra.testing.conformance import ProviderConformance
 from simulacra.testing.driving import Recorder
 from simulacra.testing.emulators import (
-    EMULATORS,
     AnthropicEmulator,
     EmulatedCall,
     EmulatedReply,
     EmulatedRequest,
     OpenAIEmulator,
     VendorEmulator,
+    emulators_by_vendor,
     event_stream,
     http_error,
     message_stream,
@@ -34,7 +34,6 @@ from simulacra.testing.scripted import (
 )
 
 __all__ = [
-    "EMULATORS",
     "AnthropicEmulator",
     "Call",
     "Delay",
@@ -55,6 +54,7 @@ __all__ = [
     "VendorEmulator",
     "calls",
     "delay",
+    "emulators_by_vendor",
     "event_stream",
     "fault",
     "fault_after",

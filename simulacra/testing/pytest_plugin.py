@@ -18,7 +18,7 @@ from typing import Literal, Protocol
 import pytest
 
 from simulacra.rules import RuleTable
-from simulacra.testing.emulators import EMULATORS, VendorEmulator
+from simulacra.testing.emulators import VendorEmulator, emulators_by_vendor
 from simulacra.testing.emulators.server import Script
 
 __all__ = ["StartEmulator", "vendor_emulator"]
@@ -46,6 +46,6 @@ def vendor_emulator() -> Iterator[StartEmulator]:
         def start(
             vendor: str, script: Script, *, rules: RuleTable | Literal["vendor"] | None = "vendor"
         ) -> VendorEmulator:
-            return running.enter_context(EMULATORS[vendor](script, rules=rules))
+            return running.enter_context(emulators_by_vendor[vendor](script, rules=rules))
 
         yield start

@@ -7,19 +7,19 @@ from simulacra.testing.emulators.openai_chat import OpenAIEmulator, event_stream
 from simulacra.testing.emulators.replies import EmulatedCall, EmulatedReply, EmulatedRequest, http_error
 from simulacra.testing.emulators.server import VendorEmulator
 
-EMULATORS: Mapping[str, type[VendorEmulator]] = {
+emulators_by_vendor: Mapping[str, type[VendorEmulator]] = {
     emulator.vendor: emulator for emulator in (AnthropicEmulator, OpenAIEmulator)
 }
 """The emulators by their vendor's word."""
 
 __all__ = [
-    "EMULATORS",
     "AnthropicEmulator",
     "EmulatedCall",
     "EmulatedReply",
     "EmulatedRequest",
     "OpenAIEmulator",
     "VendorEmulator",
+    "emulators_by_vendor",
     "event_stream",
     "http_error",
     "message_stream",
