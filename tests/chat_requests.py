@@ -46,6 +46,7 @@ MESSAGES = {
     "content-given": asking(HELLO, {"role": "user", "content": None}),
     "assistant-says-something": asking(HELLO, {"role": "assistant", "content": None}, HELLO),
     "content-not-empty": asking(HELLO, {"role": "user", "content": []}),
+    "content-not-null": asking(HELLO, called(call()), answer()),
     "content-not-blank": asking(HELLO, {"role": "user", "content": " \n"}),
     "text-is-unicode": asking({"role": "user", "content": "a\ud83d"}),
     "participant-names-fit": asking({**HELLO, "name": "Jo <admin>"}),

@@ -33,6 +33,7 @@ class MessageMender:
 
     def __init__(self, preset: Preset, media_types: frozenset[str] | None) -> None:
         self._is_closed = preset.is_closed
+        self._takes_null = preset.takes_null
         self._media_types = media_types
         self._tidy: list[Any] = []
         """The messages of the last request that was tidy: an agent's next one begins with them."""
@@ -97,7 +98,7 @@ class MessageMender:
 
     def _are_tidy_parts(self, content: Any, role: Any, message: JsonMap) -> bool:
         if content is None:
-            return role == "assistant" and says_something(message)
+            return role == "assistant" and self._takes_null and says_something(message)
 
         return (
             type(content) is list
@@ -169,7 +170,9 @@ class MessageMender:
         message = {key: value for key, value in message.items() if key not in dropped}
 
         if role == "assistant":
-            return message if says_something(message) else None
+            speaks = says_something(message)
+            message = message if self._takes_null or message.get("content") is not None else {**message, "content": ""}
+            return message if speaks else None
 
         return message if message.get("content") is not None or role in ("tool", "function") else None
 

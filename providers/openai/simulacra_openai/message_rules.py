@@ -55,7 +55,16 @@ def message_rules(preset: Preset, mend: Callable[[Wire], Wire]) -> tuple[Rule, .
         repair=mend,
     )
 
-    return (*_presence(mend), *_texts(mend), fields if preset.is_closed else alternation)
+    nothing = Rule(  # some versions of Ollama's server fail on it
+        name="content-not-null",
+        demand="content is there and not null, beside tool calls too",
+        fix="An empty text stands for it",
+        find=_nulls,
+        repair=mend,
+    )
+    own = (fields if preset.is_closed else alternation, *(() if preset.takes_null else (nothing,)))
+
+    return (*_presence(mend), *_texts(mend), *own)
 
 
 def says_something(message: JsonMap) -> bool:
@@ -162,6 +171,12 @@ def _speechless(wire: Wire) -> Iterator[Found]:
     for at, message in messages_of(wire):
         if message.get("role") == "assistant" and message.get("content") is None and not says_something(message):
             yield Found(("messages", at))
+
+
+def _nulls(wire: Wire) -> Iterator[Found]:
+    for at, message in messages_of(wire):
+        if message.get("role") == "assistant" and message.get("content") is None and says_something(message):
+            yield Found(("messages", at, "content"))
 
 
 def _partless(wire: Wire) -> Iterator[Found]:

@@ -25,6 +25,7 @@ class Preset:
         nullable_optionals: Whether optional parameters of a tool are nullable there all the same (FW-2).
         system_role: Role of the system prompt; `None` decides by the model's name.
         is_closed: Whether fields and parts that OpenAI does not document are refused, and its limits hold.
+        takes_null: Whether an assistant message with tool calls and no text may say so by `null`.
         thinking_fields: Fields of a delta that carry reasoning; the first that says something counts.
         replayed_thinking: The field in which the model's own reasoning goes back, if the service wants it back.
         media_types: Media types a prompt may hold; `None` when unknown.
@@ -40,6 +41,7 @@ class Preset:
     nullable_optionals: bool = False
     system_role: str | None = None
     is_closed: bool = False
+    takes_null: bool = True
     thinking_fields: tuple[str, ...] = ("reasoning_content", "reasoning")
     replayed_thinking: str | None = None
     media_types: frozenset[str] | None = None
@@ -97,6 +99,7 @@ OLLAMA = Preset(
     limit_field="max_tokens",
     strict_flag=False,
     system_role="system",
+    takes_null=False,
 )
 AZURE = replace(
     OPENAI,
