@@ -9,11 +9,13 @@ from simulacra.testing.emulators import (
     EmulatedReply,
     EmulatedRequest,
     OpenAIEmulator,
+    OpenAIResponsesEmulator,
     VendorEmulator,
     emulators_by_vendor,
     event_stream,
     http_error,
     message_stream,
+    response_stream,
 )
 from simulacra.testing.scripted import (
     Call,
@@ -43,6 +45,7 @@ __all__ = [
     "FakeClock",
     "Fault",
     "OpenAIEmulator",
+    "OpenAIResponsesEmulator",
     "Part",
     "ProviderConformance",
     "Recorder",
@@ -61,5 +64,6 @@ __all__ = [
     "http_error",
     "message_stream",
     "reply",
+    "response_stream",
     "stall",
 ]

@@ -71,7 +71,7 @@ class OpenAIProvider(ModelProvider):
     ) -> None:
         _check_options(model, max_tokens, strict, system_role)
         check_extra(extra)
-        self._clients = _clients(client)
+        self._clients = client_per_loop(client)
         self.model = model
         self.max_tokens = max_tokens
         self.context_transformers = list(context_transformers or ())
@@ -182,7 +182,8 @@ def _audio_format(params: Mapping[str, Any]) -> str:
     return str(asked.get("format") or "pcm16")
 
 
-def _clients(client: AsyncOpenAI) -> ClientPerLoop[AsyncOpenAI]:
+def client_per_loop(client: AsyncOpenAI) -> ClientPerLoop[AsyncOpenAI]:
+    """The client, and copies of it for further event loops."""
     import httpx2  # noqa: PLC0415 -- loaded with the SDK, not with this package
     import openai  # noqa: PLC0415 -- the SDK is imported on first use
 

@@ -126,15 +126,7 @@ class OpenAIEmulator(VendorEmulator):
         return {**self._chunk(request, [choice], usage), "object": "chat.completion"}
 
     def render_error(self, status: int, error: dict[str, Any]) -> Any:
-        kind, code = _ERRORS.get(status, ("server_error", None))
-        described = {
-            "message": error.get("message", ""),
-            "type": kind,
-            "param": error.get("param"),
-            "code": error.get("code") or code,
-        }
-
-        return {"error": described}
+        return openai_error(status, error)
 
     def render_error_event(self, error: dict[str, Any]) -> bytes:
         return event_stream([{"error": error}], done=False)[0]
@@ -175,6 +167,24 @@ class OpenAIEmulator(VendorEmulator):
             return "tool_calls" if reply.calls else "stop"
 
         return reply.finish
+
+
+def openai_error(status: int, error: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of an error as OpenAI writes it.
+
+    Args:
+        status: Its HTTP status.
+        error: What is told: `message`, `code`, `param`.
+    """
+    kind, code = _ERRORS.get(status, ("server_error", None))
+    described = {
+        "message": error.get("message", ""),
+        "type": kind,
+        "param": error.get("param"),
+        "code": error.get("code") or code,
+    }
+
+    return {"error": described}
 
 
 def _choice(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
