@@ -189,8 +189,8 @@ def _output(item: JsonMap) -> JsonMap | None:
 def _paired(items: list[JsonMap]) -> list[JsonMap]:
     """Items with an output for each call, and a call for each output, under ids that fit and differ (TL-R4).
 
-    An output belongs to the nearest call before it that has its id and no output yet. It stays where it stands: only an
-    output that has to be made, and one that another message has come before, stand directly behind the calls.
+    An output belongs to the nearest call before it that has its id and no output yet. The outputs of calls that were made
+    together stand together, in the order of the calls, where the first of them stood, and before any other message.
     """
     waiting: dict[str, list[int]] = {}
     answers: dict[int, int] = {}
@@ -215,12 +215,12 @@ def _in_order(items: list[JsonMap], answers: dict[int, int]) -> list[JsonMap]:
     for at, item in enumerate(items):
         kind = item.get("type")
 
-        if kind == "function_call_output":
-            continue
-
-        if owed and kind_of(item) == "message":
+        if kind == "function_call_output" or kind_of(item) == "message":
             sent += owed
             owed = []
+
+        if kind == "function_call_output":
+            continue
 
         if kind == "function_call":
             call_id = item["call_id"]
