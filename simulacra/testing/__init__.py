@@ -34,6 +34,7 @@ from simulacra.testing.scripted import (
     reply,
     stall,
 )
+from simulacra.testing.vendor_conformance import VendorConformance
 
 __all__ = [
     "AnthropicEmulator",
@@ -54,6 +55,7 @@ __all__ = [
     "Step",
     "UnexpectedRequestError",
     "UnusedStepsError",
+    "VendorConformance",
     "VendorEmulator",
     "calls",
     "delay",
