@@ -5,6 +5,7 @@ Run by hand, from the harness's folder (`HARNESS`), with this project's environm
     taskset -c 1 $RAW/v-raw/bin/python fake_vendors.py &
     PYTHONPATH=$PROJECT/tests/bench python run.py run --venvs $RAW --out results.jsonl --only '^(raw-chat|ours)' \\
         --bench text tools long idle --repeats 3 --add ours-chat=$PROJECT/.venv/bin/python:ours
+    # and --add ours-responses=..., ours-anthropic=..., with --only '^(raw-(chat|responses|anthropic)$|ours)'
     python run.py show --out results.jsonl
 
 `growth.py` shows that the cost of a turn is linear in its deltas, `import_cost.py` compares the imports.
@@ -25,16 +26,19 @@ class Chat(Adapter):
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
-        import openai
-        from simulacra_openai import OpenAIProvider
-
         from simulacra import AssistantMessage, Conversation, TextContent, UserMessage, tool
 
         self.conversation = Conversation
-        self.provider = OpenAIProvider
         self.text = TextContent
         self.messages = {"user": UserMessage, "assistant": AssistantMessage}
         self.add = tool(add)
+        self.connect(url)
+
+    def connect(self, url: str) -> None:
+        import openai
+        from simulacra_openai import OpenAIProvider
+
+        self.provider = OpenAIProvider
         self.client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k")
 
     async def open(self, model: str, hist=(), tools: bool = False) -> Conversation:
@@ -60,4 +64,26 @@ class Chat(Adapter):
         await self.client.close()
 
 
-ADAPTERS = {"ours-chat": Chat}
+class Responses(Chat):
+    """The same over `OpenAIResponsesProvider`."""
+
+    def connect(self, url: str) -> None:
+        import openai
+        from simulacra_openai.responses import OpenAIResponsesProvider
+
+        self.provider = OpenAIResponsesProvider
+        self.client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k")
+
+
+class Anthropic(Chat):
+    """The same over `AnthropicProvider`."""
+
+    def connect(self, url: str) -> None:
+        import anthropic
+        from simulacra_anthropic import AnthropicProvider
+
+        self.provider = AnthropicProvider
+        self.client = anthropic.AsyncAnthropic(base_url=url, api_key="k")
+
+
+ADAPTERS = {"ours-chat": Chat, "ours-responses": Responses, "ours-anthropic": Anthropic}
