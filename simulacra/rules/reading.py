@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from pydantic_core import to_json
+
 from simulacra.rules.table import Path
 
 JsonMap = dict[str, Any]
@@ -40,6 +42,16 @@ def is_unicode(text: str) -> bool:
     try:
         text.encode()
     except UnicodeEncodeError:
+        return False
+
+    return True
+
+
+def is_writable(value: Any) -> bool:
+    """Whether a JSON value can be written as UTF-8; asked of the writer, which is quicker than a look at each text."""
+    try:
+        to_json(value)
+    except ValueError:
         return False
 
     return True

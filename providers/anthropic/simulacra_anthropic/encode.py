@@ -14,6 +14,7 @@ from simulacra.provider import ModelRequest
 from simulacra.wire import check_extra as check_fields
 from simulacra_anthropic.caching import with_breakpoints
 from simulacra_anthropic.drafting import Settings, draft_request
+from simulacra_anthropic.field_mending import mend_fields
 from simulacra_anthropic.history import check_prompt
 from simulacra_anthropic.repairs import Turn, blocks_of
 from simulacra_anthropic.rules import RULES
@@ -56,7 +57,7 @@ def encode_request(request: ModelRequest, settings: Settings) -> dict[str, Any]:
     check_extra(request.options.extra)
     check_prompt(request.messages)
     repaired = RULES.repair(draft_request(request, settings))
-    params = RULES.repair(with_breakpoints(repaired, settings.caching))
+    params = mend_fields(with_breakpoints(repaired, settings.caching))
 
     for violation in _REFUSALS.check(params):
         raise ConfigurationError(f"anthropic would refuse this request: {violation}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 from simulacra.cleaning import clean_json
@@ -23,7 +24,7 @@ from simulacra.messages import (
     ToolResultContent,
 )
 from simulacra.rules.reading import text_of
-from simulacra.wire import placeholder_text
+from simulacra.wire import EncodedOnce, placeholder_text
 from simulacra_anthropic.blocks import BLOCK_FIELDS
 from simulacra_anthropic.media import media_block
 from simulacra_anthropic.repairs import FOREIGN, Turn, compact
@@ -53,7 +54,13 @@ def draft_turns(messages: Sequence[Message], raw_kinds: frozenset[str]) -> list[
         messages: The history, the prompt last.
         raw_kinds: Kinds of raw parts that the service understands.
     """
-    return [_turn(message, raw_kinds) for message in messages]
+    return [*map(_drafter(raw_kinds), messages)]
+
+
+@lru_cache(maxsize=16)
+def _drafter(raw_kinds: frozenset[str]) -> EncodedOnce[Turn]:
+    """Writes each message once: nobody may change what it wrote."""
+    return EncodedOnce(partial(_turn, raw_kinds=raw_kinds))
 
 
 def check_prompt(messages: Sequence[Message]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from simulacra.cleaning import clean_json
 from simulacra.rules import Wire
-from simulacra.rules.reading import JsonMap, is_blank, is_unicode, map_of, text_of, texts_in
+from simulacra.rules.reading import JsonMap, is_blank, is_unicode, is_writable, map_of, text_of
 from simulacra_anthropic.media import media_fault, placeholder_of
 from simulacra_anthropic.repairs import CALL_NAME, FOREIGN, THINKING, VALID_ID, repaired
 
@@ -19,19 +19,34 @@ _USERS = frozenset({"tool_result", "image", "document"})
 _MODELS = frozenset({"tool_use", "thinking", "redacted_thinking", "server_tool_use"})
 
 
-def mend_messages(wire: Wire) -> Wire:
-    """The request with its messages put right; the same object when there was nothing to do."""
-    turns = wire.get("messages")
+class MessageMender:
+    """Puts the messages of requests right."""
 
-    if not isinstance(turns, list) or _are_tidy(turns):
-        return wire
+    def __init__(self) -> None:
+        self._tidy: list[Any] = []
+        """The messages of the last request that was tidy: an agent's next one begins with them."""
 
-    if not all(map_of(turn).get("role") in _ROLES for turn in turns):
-        return wire  # whose words these are only the user knows
+    def __call__(self, wire: Wire) -> Wire:
+        """The request with its messages put right; the same object when there was nothing to do."""
+        turns = wire.get("messages")
 
-    mended = repaired([turn for turn in map(_mended, turns) if turn is not None])
+        if not isinstance(turns, list):
+            return wire
 
-    return wire if mended == turns else {**wire, "messages": mended}
+        if _are_tidy(turns, _begin_of_news(turns, self._tidy)):
+            self._tidy = turns
+            return wire
+
+        if not all(map_of(turn).get("role") in _ROLES for turn in turns):
+            return wire  # whose words these are only the user knows
+
+        mended = repaired([turn for turn in map(_mended, turns) if turn is not None])
+
+        return wire if mended == turns else {**wire, "messages": mended}
+
+
+mend_messages = MessageMender()
+"""The one that all requests pass: what it remembers is worth the more the more it sees."""
 
 
 def mended_name(name: Any) -> str:
@@ -41,12 +56,31 @@ def mended_name(name: Any) -> str:
     return text[:128] or "_"
 
 
-def _are_tidy(turns: list[Any]) -> bool:
-    """Whether nothing has to be done; it may be too strict, never too lax."""
-    role, waiting, seen = "assistant", list[str](), set[str]()
+def _begin_of_news(turns: list[Any], known: list[Any]) -> int:
+    """From where on messages have to be looked at, when others are known to be tidy: an exchange is looked at whole."""
+    begin = 0
+
+    for turn, other in zip(turns, known, strict=False):
+        if turn is not other:
+            break
+
+        begin += 1
+
+    return begin - 1 if begin and turns[begin - 1].get("role") == "assistant" else begin
+
+
+def _are_tidy(turns: list[Any], begin: int = 0) -> bool:
+    """Whether nothing has to be done; it may be too strict, never too lax.
+
+    Args:
+        turns: The messages.
+        begin: Where to begin: what stands before is known to be tidy, and ends with a message of the user.
+    """
+    role, waiting = "assistant" if not begin else "user", list[str]()
+    seen = _calls_in(turns[:begin])
     content: Any = ""
 
-    for turn in turns:
+    for turn in turns[begin:] if begin else turns:
         if type(turn) is not dict or turn.get("role") == role or turn.get("role") not in _ROLES:
             return False
 
@@ -72,7 +106,20 @@ def _are_tidy(turns: list[Any]) -> bool:
 
             seen.update(waiting)
 
-    return not waiting and (role == "user" or (type(content) is str and content == content.rstrip()))
+    if waiting:
+        return False
+
+    return role == "user" or (type(content) is str and content == content.rstrip())
+
+
+def _calls_in(turns: list[Any]) -> set[str]:
+    return {
+        block["id"]
+        for turn in turns
+        if type(turn["content"]) is list
+        for block in turn["content"]
+        if block["type"] == "tool_use"
+    }
 
 
 def _results_of(content: list[Any]) -> list[Any]:
@@ -128,7 +175,7 @@ def _block(block: Any, role: str) -> JsonMap | None:
     if kind in (_MODELS if role == "user" else _USERS):
         return None
 
-    if not all(is_unicode(text) for _, text in texts_in(given)):
+    if not is_writable(given):
         given = clean_json(given)
 
     match kind:

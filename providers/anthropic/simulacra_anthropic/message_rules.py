@@ -44,9 +44,13 @@ def messages_of(wire: Wire) -> Iterator[tuple[int, JsonMap]]:
 
 def blocks_in(wire: Wire) -> Iterator[tuple[int, JsonMap, int, JsonMap]]:
     """Every block of every message: the message's place, the message, the block's place, the block."""
-    for at, message in messages_of(wire):
-        for place, block in objects_in(message.get("content")):
-            yield at, message, place, block
+    messages = wire.get("messages")
+
+    for at, message in enumerate(messages if isinstance(messages, list) else ()):
+        if isinstance(message, dict) and isinstance(content := message.get("content"), list):
+            for place, block in enumerate(content):
+                if isinstance(block, dict):
+                    yield at, message, place, block
 
 
 def _turns(mend: Mend) -> tuple[Rule, ...]:

@@ -25,6 +25,7 @@ from simulacra.wire import (
     read_chunks,
     read_whole,
     split_params,
+    strict_json,
 )
 from simulacra_anthropic.caching import CachingOption, caching_of
 from simulacra_anthropic.decode import MessagesDecoder, events_of
@@ -194,13 +195,18 @@ class AnthropicProvider(ModelProvider):
         import anthropic  # noqa: PLC0415 -- the SDK is imported on first use
         import httpx2  # noqa: PLC0415 -- loaded with the SDK, not with this package
 
+        client = self._clients.current()
         body, options = split_params(params, http=httpx2)
+        sent: dict[str, Any] = {"body": body}
 
         with vendor_errors(reading=False):
             try:
-                response = await self._clients.current().post(
+                if type(client) is anthropic.AsyncAnthropic:  # clients that derive from it may look into the body
+                    path, sent = f"{str(client.base_url).rstrip('/')}{path}", {"content": strict_json(body)}
+
+                response = await client.post(
                     path,
-                    body=body,
+                    **sent,
                     options=cast("Any", options),
                     cast_to=httpx2.Response,
                     stream=stream,

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pydantic_core import to_json
-
 from simulacra.cleaning import clean_json
 from simulacra.rules import Wire
-from simulacra.rules.reading import JsonMap, is_blank, is_unicode, map_of, texts_in
+from simulacra.rules.reading import JsonMap, is_blank, is_unicode, is_writable, map_of, texts_in
 from simulacra_openai.call_rules import CALL_FIELDS, FUNCTION_NAME, has_shape, is_object_text
 from simulacra_openai.exchanges import paired, tools_without_media
 from simulacra_openai.field_rules import REASONING_MODEL
@@ -116,7 +114,7 @@ class MessageMender:
         if self._is_closed and not message.keys() <= MESSAGE_FIELDS:
             return False
 
-        return _is_writable(message)
+        return is_writable(message)
 
     def _are_tidy_calls(self, calls: Any) -> bool:
         if type(calls) is not list or not calls:
@@ -224,16 +222,6 @@ class MessageMender:
             function = {**function, "arguments": "{}"}
 
         return call if function is call["function"] else {**call, "function": function}
-
-
-def _is_writable(value: Any) -> bool:
-    """Whether a JSON value can be written as UTF-8; asked of the writer, which is quicker than a look at each text."""
-    try:
-        to_json(value)
-    except ValueError:
-        return False
-
-    return True
 
 
 def _begin_of_news(messages: list[Any], known: list[Any]) -> int:

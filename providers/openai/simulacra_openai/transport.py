@@ -40,7 +40,7 @@ async def post(client: AsyncOpenAI, path: str, params: Mapping[str, Any]) -> htt
     with vendor_errors(reading=False):
         try:
             if type(client) is openai.AsyncOpenAI:
-                path, sent = f"{client.base_url}{path[1:]}", {"content": strict_json(body)}
+                path, sent = f"{str(client.base_url).rstrip('/')}{path}", {"content": strict_json(body)}
 
             response = await client.post(
                 path,

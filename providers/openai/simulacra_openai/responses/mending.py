@@ -8,7 +8,7 @@ from typing import Any
 from simulacra.cleaning import clean_json
 from simulacra.messages import MediaContent
 from simulacra.rules import Wire
-from simulacra.rules.reading import JsonMap, is_blank, is_unicode, map_of, objects_in, text_of, texts_in
+from simulacra.rules.reading import JsonMap, is_blank, is_writable, map_of, objects_in, text_of
 from simulacra.wire import placeholder_text
 from simulacra_openai.call_rules import FUNCTION_NAME, is_object_text
 from simulacra_openai.exchanges import NO_RESULT
@@ -80,7 +80,7 @@ def _mended(given: Any) -> JsonMap | None:
 
     item: JsonMap = given
 
-    if not all(is_unicode(text) for _, text in texts_in(item)):
+    if not is_writable(item):
         item = clean_json(item)
 
     match kind_of(item):
