@@ -37,7 +37,7 @@ def test_importing_the_engine_loads_no_plugin(loaded):
     assert not [module for module in loaded if module.startswith("simulacra_")]
 
 
-@pytest.mark.parametrize("plugin", ["simulacra_anthropic", "simulacra_openai", "simulacra_local"])
+@pytest.mark.parametrize("plugin", ["simulacra_anthropic", "simulacra_google", "simulacra_openai", "simulacra_local"])
 def test_importing_a_plugin_does_not_load_its_sdk(plugin):
     loaded = modules_after(f"import {plugin}")
     assert plugin in loaded

@@ -115,6 +115,10 @@ class VendorEmulator(ABC):
 
         return body if isinstance(body, dict) else {}
 
+    def is_streamed(self, request: EmulatedRequest) -> bool:
+        """Whether a request asks for a stream."""
+        return bool((request.body or {}).get("stream"))
+
     def start(self) -> None:
         """Begin to serve, on a free port."""
         self._portal = start_blocking_portal("asyncio")
@@ -306,7 +310,7 @@ class VendorEmulator(ABC):
         if reply.is_silent:
             await anyio.sleep_forever()
 
-        is_stream = reply.status < 400 and reply.body is None and bool((request.body or {}).get("stream"))
+        is_stream = reply.status < 400 and reply.body is None and self.is_streamed(request)
         headers = {self.request_id_header: f"req_{len(self.requests)}", **self.vendor_headers(request), **reply.headers}
 
         if is_stream:

@@ -1,0 +1,9 @@
+"""Gemini for Simulacra, by the Developer API and by Vertex.
+
+Importing this package imports neither the SDK nor an HTTP client; they come with the first provider.
+"""
+
+from simulacra_google.entry import plugin
+from simulacra_google.provider import GoogleProvider
+
+__all__ = ["GoogleProvider", "plugin"]

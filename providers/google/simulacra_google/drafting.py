@@ -1,0 +1,293 @@
+"""A model request in Gemini's form, one part for one part. Pure; nothing stored is changed.
+
+What the API has no word for is written as a `foreign` part; what it would refuse is the affair of `rules`. Beside the
+body's fields a draft holds `model` and the SDK's own options, so that whoever looks at it sees everything (RX-6).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from simulacra.cleaning import clean_json, clean_text
+from simulacra.errors import ConfigurationError
+from simulacra.messages import (
+    Content,
+    MediaContent,
+    Message,
+    RawContent,
+    TextContent,
+    ThinkingContent,
+    ToolContent,
+    ToolResultContent,
+)
+from simulacra.provider import ModelRequest, RequestOptions
+from simulacra.wire import EncodedOnce, merge_extra, placeholder_text
+from simulacra_google.marks import FOREIGN, KIND, MADE_ID, SIGNATURE
+from simulacra_google.media import media_part
+from simulacra_google.reading import PART_KINDS
+from simulacra_google.schema import gemini_schema, output_schema
+
+_MODES = {"auto": "AUTO", "none": "NONE", "any": "ANY"}
+_THINKING_KEYS = {"budget_tokens": "thinkingBudget", "level": "thinkingLevel", "include_thoughts": "includeThoughts"}
+METADATA = frozenset({"groundingMetadata", "citationMetadata", "urlContextMetadata"})
+"""What is said of a whole reply."""
+GENERATION = frozenset(
+    {
+        "temperature",
+        "topP",
+        "topK",
+        "seed",
+        "stopSequences",
+        "presencePenalty",
+        "frequencyPenalty",
+        "responseModalities",
+        "responseMimeType",
+        "responseSchema",
+        "responseJsonSchema",
+        "responseLogprobs",
+        "logprobs",
+        "mediaResolution",
+        "speechConfig",
+        "candidateCount",
+    }
+)
+"""Options that stand in `generationConfig`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a provider adds to each request.
+
+    Args:
+        model: The model asked for.
+        max_tokens: Most tokens of a reply, unless the request says otherwise.
+        thinking: Reasoning, unless the request says otherwise.
+        built_in_tools: Tools that the service runs itself, such as `{"googleSearch": {}}`.
+        extra: Fields and SDK options that go out as they are.
+    """
+
+    model: str
+    max_tokens: int | None = None
+    thinking: Mapping[str, Any] | None = None
+    built_in_tools: Sequence[Mapping[str, Any]] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def draft_request(request: ModelRequest, settings: Settings) -> dict[str, Any]:
+    """The parameters as they stand: what the API would refuse is still in them.
+
+    Raises:
+        ConfigurationError: An option or a tool cannot be written down at all.
+    """
+    options = request.options
+    extra = merge_extra(settings.extra, options.extra)
+    params: dict[str, Any] = {"model": settings.model, "contents": _contents(request.messages)}
+    system = "\n\n".join(clean_text(text) for text in request.system if text.strip())
+
+    if system:
+        params["systemInstruction"] = {"parts": [{"text": system}]}
+
+    params |= _tools(request, settings)
+    generation = _generation(request, settings, extra)
+
+    if generation:
+        params["generationConfig"] = generation
+
+    return params | extra
+
+
+def _contents(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The history; calls whose id was made here go without it, and so do the results that answer them."""
+    drafted = [_draft_once(message) for message in messages]
+    made = {
+        block.tool_request_id
+        for message in messages
+        for block in message.content
+        if isinstance(block, ToolContent) and _own(block).get(MADE_ID)
+    }
+
+    return [_without_made_ids(content, made) for content in drafted] if made else drafted
+
+
+def _without_made_ids(content: dict[str, Any], made: set[str]) -> dict[str, Any]:
+    parts = [
+        {**part, key: {name: value for name, value in part[key].items() if name != "id"}}
+        if (key := _call_key(part)) and part[key].get("id") in made
+        else part
+        for part in content["parts"]
+    ]
+
+    return {**content, "parts": parts}
+
+
+def _call_key(part: dict[str, Any]) -> str:
+    return next((key for key in ("functionCall", "functionResponse") if key in part), "")
+
+
+def _draft(message: Message) -> dict[str, Any]:
+    is_reply = message.role == "assistant"
+    parts = [part for block in message.content for part in _parts(block, is_reply=is_reply)]
+
+    return {"role": "model" if is_reply else "user", "parts": parts}
+
+
+_draft_once = EncodedOnce(_draft)
+
+
+def _parts(block: Content, *, is_reply: bool) -> list[dict[str, Any]]:
+    match block:
+        case TextContent():
+            return [{"text": block.text, **(_signed(block) if is_reply else {})}]
+        case ThinkingContent():
+            return [_thought(block)]
+        case ToolContent():
+            told = _own(block)
+            called = {"id": block.tool_request_id, "name": block.tool, "args": clean_json(block.params)}
+            further = {key: value for key, value in told.items() if key not in (MADE_ID, "call")}
+            return [{"functionCall": {**called, **told.get("call", {})}, **_signed(block), **further}]
+        case ToolResultContent():
+            return _response(block)
+        case MediaContent():
+            return [{**_media(block), **(_signed(block) if is_reply else {})}]
+        case RawContent():
+            return _raw(block)
+        case _:
+            return [{FOREIGN: block.type}]
+
+
+def _own(block: ToolContent) -> dict[str, Any]:
+    told = (block.extended or {}).get(KIND)
+
+    return clean_json(told) if isinstance(told, dict) else {}
+
+
+def _signed(block: TextContent | ToolContent | MediaContent) -> dict[str, Any]:
+    signature = (block.extended or {}).get(SIGNATURE)
+
+    return {"thoughtSignature": signature} if isinstance(signature, str) and signature else {}
+
+
+def _thought(block: ThinkingContent) -> dict[str, Any]:
+    signature = (block.extended or {}).get(SIGNATURE)
+
+    signed = {"thoughtSignature": signature} if isinstance(signature, str) and signature else {}
+
+    if KIND not in (block.extended or {}) and not signed:
+        return {FOREIGN: "a thought of another vendor"}
+
+    return {"text": block.thought, "thought": True, **signed}
+
+
+def _response(block: ToolResultContent) -> list[dict[str, Any]]:
+    """What a tool returned is data: it goes as it is under one key, where the API reads nothing into it (GM-R6)."""
+    key = "output" if block.result.result else "error"
+    texts = [part.text for part in block.content if isinstance(part, TextContent) and part.text.strip()]
+    response: dict[str, Any] = {key: clean_json(block.result.model_dump())}
+
+    if texts:
+        response["texts"] = texts
+
+    answer = {"id": block.tool_request_id, "name": block.tool, "response": response}
+    media = [_media(part) for part in block.content if isinstance(part, MediaContent)]
+
+    return [{"functionResponse": answer}, *media]
+
+
+def _media(media: MediaContent) -> dict[str, Any]:
+    part = media_part(media)
+
+    return {FOREIGN: media.kind, "text": placeholder_text(media, part)} if isinstance(part, str) else part
+
+
+def _raw(block: RawContent) -> list[dict[str, Any]]:
+    """The vendor's own part; what it said of a whole reply, such as its sources, is no part of it."""
+    try:
+        value = json.loads(block.data) if block.model_kind == KIND else None
+    except (ValueError, RecursionError):
+        value = None
+
+    if isinstance(value, dict) and value.keys() & METADATA:
+        return []
+
+    if isinstance(value, dict) and value.keys() & PART_KINDS:
+        return [value]
+
+    return [{FOREIGN: f"a part of {block.model_kind}"}]
+
+
+def _tools(request: ModelRequest, settings: Settings) -> dict[str, Any]:
+    tools = [dict(tool) for tool in settings.built_in_tools]
+    declared = [
+        {
+            "name": tool.name,
+            "description": clean_text(tool.description),
+            "parameters": clean_json(gemini_schema(tool.input_schema(), what=f"tool {tool.name!r}")),
+        }
+        for tool in request.tools
+    ]
+
+    if declared:
+        tools.append({"functionDeclarations": declared})
+
+    if not tools:
+        return {}
+
+    choice = request.options.tool_choice
+    names = [tool.name for tool in request.tools]
+
+    if choice is None or not declared:
+        return {"tools": tools}
+
+    if choice not in _MODES and choice not in names:
+        raise ConfigurationError(
+            f"tool_choice {choice!r} is none of auto, none, any and no tool of this request ({', '.join(names)})"
+        )
+
+    chosen = {"mode": _MODES[choice]} if choice in _MODES else {"mode": "ANY", "allowedFunctionNames": [choice]}
+
+    return {"tools": tools, "toolConfig": {"functionCallingConfig": chosen}}
+
+
+def _generation(request: ModelRequest, settings: Settings, extra: dict[str, Any]) -> dict[str, Any]:
+    """What stands in `generationConfig`; options that belong there are taken out of the extras."""
+    options = request.options
+    generation = dict(extra.pop("generationConfig", None) or {})
+    generation |= {name: extra.pop(name) for name in sorted(GENERATION & extra.keys())}
+    limit = options.max_tokens or settings.max_tokens
+    thinking = _thinking(options, settings)
+
+    if limit is not None:
+        generation["maxOutputTokens"] = limit
+
+    if thinking:
+        generation["thinkingConfig"] = thinking
+
+    if request.output is not None:
+        schema = output_schema(request.output.schema, what="the output")
+        generation |= {"responseMimeType": "application/json", "responseJsonSchema": clean_json(schema)}
+
+    return generation
+
+
+def _thinking(options: RequestOptions, settings: Settings) -> dict[str, Any]:
+    """The thinking that is asked for: a budget, a level, or `enable` for thoughts that are shown."""
+    asked = settings.thinking if options.thinking is None else options.thinking
+
+    if not asked:
+        return {}
+
+    unknown = sorted(asked.keys() - {*_THINKING_KEYS, *_THINKING_KEYS.values(), "enable"})
+
+    if unknown:
+        known = ", ".join(["enable", *_THINKING_KEYS])
+        raise ConfigurationError(f"thinking option {unknown[0]!r} is unknown to this provider; it knows {known}")
+
+    if asked.get("enable") is False:
+        return {"thinkingBudget": 0}
+
+    written = {_THINKING_KEYS.get(key, key): value for key, value in asked.items() if key != "enable"}
+
+    return {"includeThoughts": True, **written} if asked.get("enable") else written

@@ -1,0 +1,45 @@
+"""An HTTP client for every event loop, since connections belong to the loop that opened them."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import httpx2
+from anyio.lowlevel import current_token
+
+
+class AsyncClientPerLoop(httpx2.AsyncClient):
+    """Sends each request through a client of the running loop, on asyncio and on trio.
+
+    The first loop keeps its connections; clients of further loops keep none that is idle, so that nothing is left open
+    when their loop ends.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(follow_redirects=True, timeout=None)
+        self._by_loop: WeakKeyDictionary[object, httpx2.AsyncClient] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        return await self._current().send(request, **options)
+
+    async def aclose(self) -> None:
+        """Close the connections of the running loop."""
+        client = self._by_loop.pop(current_token().native_token, None)
+
+        if client is not None:
+            await client.aclose()
+
+    def _current(self) -> httpx2.AsyncClient:
+        loop = current_token().native_token
+
+        with self._lock:
+            client = self._by_loop.get(loop)
+
+            if client is None:
+                limits = httpx2.Limits(max_connections=1000, max_keepalive_connections=0 if self._by_loop else 100)
+                client = self._by_loop[loop] = httpx2.AsyncClient(follow_redirects=True, timeout=None, limits=limits)
+
+            return client

@@ -1,0 +1,14 @@
+"""Words for what a block carries so that it goes back as it came."""
+
+from __future__ import annotations
+
+KIND = "google"
+"""The provider's kind, also the key of a block's `extended` that holds further fields of its part."""
+SIGNATURE = "thought_signature"
+"""The key of a block's `extended` under which a part's signature stands (GOO-2)."""
+MADE_ID = "made_id"
+"""Among the fields of a call: its id was made here, the vendor gave none and is told none."""
+THOUGHT = "thought"
+"""Among the fields of a thought: it is one of Gemini's own."""
+FOREIGN = "foreign"
+"""Key of a part that this API does not know: what it is; what stands for it is its `text`."""
