@@ -5,5 +5,6 @@ Importing this package imports neither the SDK nor an HTTP client; they come wit
 
 from simulacra_google.entry import plugin
 from simulacra_google.provider import GoogleProvider
+from simulacra_google.tool_code import GoogleToolCodeContextTransformer
 
-__all__ = ["GoogleProvider", "plugin"]
+__all__ = ["GoogleProvider", "GoogleToolCodeContextTransformer", "plugin"]

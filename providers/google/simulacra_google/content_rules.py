@@ -23,6 +23,8 @@ from simulacra_google.reading import (
     is_empty_text,
     parts_in,
     responses_of,
+    unsigned_call,
+    wants_signatures,
 )
 
 _ROLES = ("user", "model")
@@ -114,6 +116,12 @@ def _functions() -> tuple[Rule, ...]:
             "the response of a function is an object",
             "It goes under the key output",
             _strange_responses,
+        ),
+        _rule(
+            "first-calls-signed",
+            "from Gemini 3 on the first call of each content carries a signature",
+            "A word that Google gives for calls of other origin stands for it",
+            _unsigned,
         ),
     )
 
@@ -246,6 +254,17 @@ def _strange_responses(wire: Wire) -> Iterator[Found]:
     for at, _, place, part in parts_in(wire):
         if "functionResponse" in part and not isinstance(map_of(part["functionResponse"]).get("response", {}), dict):
             yield Found(("contents", at, "parts", place, "functionResponse", "response"))
+
+
+def _unsigned(wire: Wire) -> Iterator[Found]:
+    if not wants_signatures(wire):
+        return
+
+    for at, content in contents_of(wire):
+        place = unsigned_call(content)
+
+        if place is not None and content.get("role") == "model":
+            yield Found(("contents", at, "parts", place, "thoughtSignature"))
 
 
 def _unanswered(wire: Wire) -> Iterator[Found]:

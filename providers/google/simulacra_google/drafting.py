@@ -7,6 +7,7 @@ body's fields a draft holds `model` and the SDK's own options, so that whoever l
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from simulacra.cleaning import clean_json, clean_text
 from simulacra.errors import ConfigurationError
 from simulacra.messages import (
+    AssistantMessage,
     Content,
     MediaContent,
     Message,
@@ -24,6 +26,7 @@ from simulacra.messages import (
     ToolResultContent,
 )
 from simulacra.provider import ModelRequest, RequestOptions
+from simulacra.schema import ToolDefinition
 from simulacra.wire import EncodedOnce, merge_extra, placeholder_text
 from simulacra_google.marks import FOREIGN, KIND, MADE_ID, SIGNATURE
 from simulacra_google.media import media_part
@@ -32,6 +35,7 @@ from simulacra_google.schema import gemini_schema, output_schema
 
 _MODES = {"auto": "AUTO", "none": "NONE", "any": "ANY"}
 _THINKING_KEYS = {"budget_tokens": "thinkingBudget", "level": "thinkingLevel", "include_thoughts": "includeThoughts"}
+_GENERATION = re.compile(r"gemini-\d+(\.\d+)?-(flash-lite|[a-z]+)")
 METADATA = frozenset({"groundingMetadata", "citationMetadata", "urlContextMetadata"})
 """What is said of a whole reply."""
 GENERATION = frozenset(
@@ -84,7 +88,7 @@ def draft_request(request: ModelRequest, settings: Settings) -> dict[str, Any]:
     """
     options = request.options
     extra = merge_extra(settings.extra, options.extra)
-    params: dict[str, Any] = {"model": settings.model, "contents": _contents(request.messages)}
+    params: dict[str, Any] = {"model": settings.model, "contents": _contents(request.messages, settings.model)}
     system = "\n\n".join(clean_text(text) for text in request.system if text.strip())
 
     if system:
@@ -99,20 +103,41 @@ def draft_request(request: ModelRequest, settings: Settings) -> dict[str, Any]:
     return params | extra
 
 
-def _contents(messages: Sequence[Message]) -> list[dict[str, Any]]:
-    """The history; calls whose id was made here go without it, and so do the results that answer them."""
+def _contents(messages: Sequence[Message], model: str) -> list[dict[str, Any]]:
+    """The history, without what the model cannot read: signatures of another model, ids that it did not give itself."""
     drafted = [_draft_once(message) for message in messages]
     made = {
         block.tool_request_id
         for message in messages
         for block in message.content
-        if isinstance(block, ToolContent) and _own(block).get(MADE_ID)
+        if isinstance(block, ToolContent) and _told(block).get(MADE_ID)
     }
+    asked = _generation_of(model)
 
-    return [_without_made_ids(content, made) for content in drafted] if made else drafted
+    for at, message in enumerate(messages if asked else ()):
+        if isinstance(message, AssistantMessage) and _generation_of(message.model or "") not in ("", asked):
+            drafted[at] = _bare(drafted[at], "thoughtSignature")
+
+    return [_without_ids(content, made) for content in drafted] if made else drafted
 
 
-def _without_made_ids(content: dict[str, Any], made: set[str]) -> dict[str, Any]:
+def _generation_of(model: str) -> str:
+    """What makes a model one that reads its own signatures, such as `gemini-2.5-flash`; aliases do not tell."""
+    found = _GENERATION.search(model)
+
+    return found[0] if found else ""
+
+
+def _bare(content: dict[str, Any], key: str) -> dict[str, Any]:
+    if not any(key in part for part in content["parts"]):
+        return content
+
+    parts = [{name: value for name, value in part.items() if name != key} for part in content["parts"]]
+
+    return {**content, "parts": parts}
+
+
+def _without_ids(content: dict[str, Any], made: set[str]) -> dict[str, Any]:
     parts = [
         {**part, key: {name: value for name, value in part[key].items() if name != "id"}}
         if (key := _call_key(part)) and part[key].get("id") in made
@@ -144,7 +169,7 @@ def _parts(block: Content, *, is_reply: bool) -> list[dict[str, Any]]:
         case ThinkingContent():
             return [_thought(block)]
         case ToolContent():
-            told = _own(block)
+            told = clean_json(_told(block))
             called = {"id": block.tool_request_id, "name": block.tool, "args": clean_json(block.params)}
             further = {key: value for key, value in told.items() if key not in (MADE_ID, "call")}
             return [{"functionCall": {**called, **told.get("call", {})}, **_signed(block), **further}]
@@ -158,10 +183,11 @@ def _parts(block: Content, *, is_reply: bool) -> list[dict[str, Any]]:
             return [{FOREIGN: block.type}]
 
 
-def _own(block: ToolContent) -> dict[str, Any]:
+def _told(block: ToolContent) -> dict[str, Any]:
+    """What Gemini said of a call beside its name and arguments."""
     told = (block.extended or {}).get(KIND)
 
-    return clean_json(told) if isinstance(told, dict) else {}
+    return told if isinstance(told, dict) else {}
 
 
 def _signed(block: TextContent | ToolContent | MediaContent) -> dict[str, Any]:
@@ -220,14 +246,7 @@ def _raw(block: RawContent) -> list[dict[str, Any]]:
 
 def _tools(request: ModelRequest, settings: Settings) -> dict[str, Any]:
     tools = [dict(tool) for tool in settings.built_in_tools]
-    declared = [
-        {
-            "name": tool.name,
-            "description": clean_text(tool.description),
-            "parameters": clean_json(gemini_schema(tool.input_schema(), what=f"tool {tool.name!r}")),
-        }
-        for tool in request.tools
-    ]
+    declared = [_declared(tool) for tool in request.tools]
 
     if declared:
         tools.append({"functionDeclarations": declared})
@@ -249,6 +268,14 @@ def _tools(request: ModelRequest, settings: Settings) -> dict[str, Any]:
     chosen = {"mode": _MODES[choice]} if choice in _MODES else {"mode": "ANY", "allowedFunctionNames": [choice]}
 
     return {"tools": tools, "toolConfig": {"functionCallingConfig": chosen}}
+
+
+def _declared(tool: ToolDefinition) -> dict[str, Any]:
+    """A function; one without arguments has no parameters, since some models refuse an object without properties."""
+    schema = gemini_schema(tool.input_schema(), what=f"tool {tool.name!r}")
+    parameters = {"parameters": clean_json(schema)} if schema.get("properties") else {}
+
+    return {"name": tool.name, "description": clean_text(tool.description), **parameters}
 
 
 def _generation(request: ModelRequest, settings: Settings, extra: dict[str, Any]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from simulacra.rules import Found, Path, Rule, Wire
 from simulacra.rules.reading import is_blank, map_of, objects_in, text_of
 from simulacra_google.media import MAX_INLINE
 from simulacra_google.mending import mend_fields
-from simulacra_google.reading import NAME, declared, has_no_arguments, parts_in
+from simulacra_google.reading import NAME, declared, parts_in
 from simulacra_google.schema import TYPES
 
 _MODES = frozenset({"MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"})
@@ -62,13 +62,6 @@ def _tools() -> tuple[Rule, ...]:
             "a function's parameters are a schema of type OBJECT",
             "Describe the arguments as an object's properties",
             _strange_parameters,
-        ),
-        _rule(
-            "parameters-have-properties",
-            "a function without arguments has no parameters",
-            "They are left out",
-            _empty_parameters,
-            mend_fields,
         ),
         _rule(
             "schemas-in-the-subset",
@@ -173,12 +166,6 @@ def _strange_parameters(wire: Wire) -> Iterator[Found]:
             yield Found((*path, "parameters"))
 
 
-def _empty_parameters(wire: Wire) -> Iterator[Found]:
-    for path, function in declared(wire):
-        if has_no_arguments(function):
-            yield Found((*path, "parameters", "properties"), "should be non-empty for OBJECT type")
-
-
 def _strange_schemas(wire: Wire) -> Iterator[Found]:
     waiting: list[tuple[Path, Any]] = [
         ((*path, "parameters"), function["parameters"]) for path, function in declared(wire) if "parameters" in function
@@ -194,7 +181,7 @@ def _strange_schemas(wire: Wire) -> Iterator[Found]:
             yield Found(here)
             continue
 
-        if "$ref" in schema or ("type" in schema and schema["type"] not in TYPES):
+        if "$ref" in schema or ("type" in schema and text_of(schema["type"]) not in TYPES):
             yield Found(here, repr(schema.get("$ref") or schema.get("type")))
 
         if schema.get("type") == "ARRAY" and "items" not in schema:
@@ -214,7 +201,7 @@ def _strange_config(wire: Wire) -> Iterator[Found]:
     names = [function.get("name") for _, function in declared(wire)]
     path = ("toolConfig", "functionCallingConfig")
 
-    if wire.get("tools") and "mode" in calling and calling["mode"] not in _MODES:
+    if wire.get("tools") and "mode" in calling and text_of(calling["mode"]) not in _MODES:
         yield Found((*path, "mode"), repr(calling["mode"]))
 
     allowed = calling.get("allowedFunctionNames")

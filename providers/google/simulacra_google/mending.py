@@ -13,13 +13,14 @@ from simulacra_google.reading import (
     NAME,
     PART_KINDS,
     SIGNATURE,
+    SKIPPED,
     answers,
     calls_of,
     contents_of,
-    declared,
-    has_no_arguments,
     is_empty_text,
     responses_of,
+    unsigned_call,
+    wants_signatures,
 )
 
 OPENING = "(The conversation goes on from here.)"
@@ -38,6 +39,9 @@ def mend_contents(wire: Wire) -> Wire:
     kept = _joined([put for content in contents if (put := _mended(content)) is not None])
     mended = _led_by_user(_joined(_paired(kept)))
 
+    if wants_signatures(wire):
+        mended = [_with_signature(content) for content in mended]
+
     if len(mended) == len(contents) and all(new is old for new, old in zip(mended, contents, strict=True)):
         return wire
 
@@ -52,34 +56,13 @@ def mend_fields(wire: Wire) -> Wire:
     if not wire.get("tools"):
         dropped.add("toolConfig")
 
-    if "systemInstruction" in wire and all(is_blank(map_of(part).get("text")) for part in system.get("parts") or ()):
+    if "systemInstruction" in wire and all(is_blank(part.get("text")) for _, part in objects_in(system.get("parts"))):
         dropped.add("systemInstruction")
 
     if not dropped.isdisjoint(wire):
         wire = {key: value for key, value in wire.items() if key not in dropped}
 
-    return _with_json_output(_without_empty_parameters(wire))
-
-
-def _without_empty_parameters(wire: Wire) -> Wire:
-    if not any(has_no_arguments(function) for _, function in declared(wire)):
-        return wire
-
-    tools = [
-        {**tool, "functionDeclarations": [_slimmed(function) for function in tool["functionDeclarations"]]}
-        if any(has_no_arguments(function) for _, function in objects_in(map_of(tool).get("functionDeclarations")))
-        else tool
-        for tool in wire["tools"]
-    ]
-
-    return {**wire, "tools": tools}
-
-
-def _slimmed(function: Any) -> Any:
-    if not has_no_arguments(map_of(function)):
-        return function
-
-    return {key: value for key, value in function.items() if key != "parameters"}
+    return _with_json_output(wire)
 
 
 def _with_json_output(wire: Wire) -> Wire:
@@ -256,6 +239,17 @@ def _led_by_user(contents: list[JsonMap]) -> list[JsonMap]:
         return [{"role": "user", "parts": [{"text": OPENING}]}, *contents]
 
     return contents
+
+
+def _with_signature(content: JsonMap) -> JsonMap:
+    place = unsigned_call(content) if content["role"] == "model" else None
+
+    if place is None:
+        return content
+
+    parts = [{**part, "thoughtSignature": SKIPPED} if at == place else part for at, part in enumerate(content["parts"])]
+
+    return {**content, "parts": parts}
 
 
 def exchanges(wire: Wire) -> list[tuple[int, list[tuple[int, JsonMap]], list[tuple[int, JsonMap]]]]:

@@ -19,6 +19,7 @@ from simulacra_google.encode import check_extra, encode_request
 from simulacra_google.errors import vendor_errors
 from simulacra_google.marks import KIND
 from simulacra_google.rules import RULES
+from simulacra_google.tool_code import GoogleToolCodeContextTransformer
 from simulacra_google.transport import LoopGuard, post
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class GoogleProvider(ModelProvider):
         thinking: Reasoning, for requests that say nothing of their own: `budget_tokens`, `level`, `include_thoughts`, or
             `enable` for thoughts that are shown (false for none).
         built_in_tools: Tools that the service runs itself, such as `{"googleSearch": {}}`.
-        context_transformers: Applied to every request of this provider before the conversation's.
+        context_transformers: Applied to every request of this provider before the conversation's; one that reads calls
+            written as code when not given.
         extra: Fields of the request (`safetySettings`, `cachedContent`, `labels`), of its `generationConfig`
             (`temperature`, `topP`, `seed`, ...), and `extra_headers`, `extra_query`, `extra_body` and `timeout` (seconds).
 
@@ -68,7 +70,8 @@ class GoogleProvider(ModelProvider):
         self.max_tokens = max_tokens
         self.thinking = None if thinking is None else dict(thinking)
         self.built_in_tools = copy.deepcopy([dict(tool) for tool in built_in_tools])
-        self.context_transformers = list(context_transformers or ())
+        given = (GoogleToolCodeContextTransformer(),) if context_transformers is None else context_transformers
+        self.context_transformers = list(given)
         self.extra = copy.deepcopy(extra)
         self.profile = ProviderProfile(raw_kinds=frozenset({KIND}), rules=RULES)
         self._guard = LoopGuard(client)

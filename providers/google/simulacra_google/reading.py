@@ -29,6 +29,29 @@ NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")
 SIGNATURE = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 
 
+SKIPPED = "skip_thought_signature_validator"
+"""Stands for the signature of a call that Gemini did not write. Source:
+https://ai.google.dev/gemini-api/docs/thought-signatures."""
+_GENERATION = re.compile(r"gemini-(\d+)")
+_FIRST_STRICT = 3
+
+
+def wants_signatures(wire: Wire) -> bool:
+    """Whether the model refuses calls without a signature: Gemini 3 and later do."""
+    found = _GENERATION.search(text_of(wire.get("model")))
+
+    return found is not None and int(found[1]) >= _FIRST_STRICT
+
+
+def unsigned_call(content: JsonMap) -> int | None:
+    """The place of the first call of a content, if it carries no signature; only the first is signed (GM-01)."""
+    for place, part in objects_in(content.get("parts")):
+        if "functionCall" in part:
+            return None if text_of(part.get("thoughtSignature")) else place
+
+    return None
+
+
 def contents_of(wire: Wire) -> Iterator[tuple[int, JsonMap]]:
     return objects_in(wire.get("contents"))
 
@@ -65,13 +88,6 @@ def declared(wire: Wire) -> Iterator[tuple[tuple[str | int, ...], JsonMap]]:
     for at, tool in objects_in(wire.get("tools")):
         for place, function in objects_in(tool.get("functionDeclarations")):
             yield ("tools", at, "functionDeclarations", place), function
-
-
-def has_no_arguments(function: JsonMap) -> bool:
-    """Whether a function declares parameters but none of them."""
-    parameters = map_of(function.get("parameters"))
-
-    return parameters.get("type") == "OBJECT" and not parameters.get("properties")
 
 
 def _named(content: JsonMap, key: str) -> list[tuple[int, JsonMap]]:
