@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simulacra.errors import (
     AuthenticationError,
@@ -18,11 +18,13 @@ from simulacra.errors import (
     SimulacraError,
 )
 from simulacra.http_errors import error_from_status
-from simulacra.wire import transport_error, typed_errors
+from simulacra.wire import transport_error, typed_errors, unreachable
+
+if TYPE_CHECKING:
+    import httpx2
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)s")
-_LONG_QUOTA = re.compile(r"PerDay|billing|plan and billing", re.IGNORECASE)
-"""What a quota is called that does not pass by waiting a minute."""
+_BILLING = re.compile(r"billing|credits? (are|is) depleted", re.IGNORECASE)
 
 
 def vendor_errors(*, reading: bool) -> AbstractContextManager[None]:
@@ -62,8 +64,17 @@ def translate(error: Exception, *, reading: bool) -> SimulacraError | None:
             return ProviderError(str(error))
         case auth.GoogleAuthError():
             return _credentials(error)
+        case httpx2.TransportError() if not reading and not isinstance(error, httpx2.TimeoutException):
+            return unreachable(error, httpx2, url=_address(error))
         case _:
             return transport_error(error, httpx2, reading=reading)
+
+
+def _address(error: httpx2.TransportError) -> str:
+    try:
+        return str(error.request.url)
+    except RuntimeError:  # it was raised before there was a request
+        return ""
 
 
 def reported_error(
@@ -91,23 +102,34 @@ def reported_error(
     waited = _retry_delay(details)
     known = {key.lower() for key in headers}
     hinted = dict(headers) if waited is None or "retry-after" in known else {**headers, "retry-after": str(waited)}
-    said = {"message": told.get("message") or str(whole)[:500], "code": told.get("status")}
+    said: dict[str, Any] = {"message": told.get("message") or str(whole)[:500], "code": told.get("status")}
 
     if str(told.get("status")) == "INVALID_ARGUMENT" and "API key" in str(told.get("message")):
         effective = 401
 
     error = error_from_status(effective, hinted, {"error": said}, url=url, sent=sent)
 
-    if (
-        isinstance(error, RateLimitError)
-        and _LONG_QUOTA.search(str(details) + str(told.get("message")))
-        and waited is None
-    ):
-        quota = QuotaExceededError(str(error), status=error.status, code=error.code, request_id=error.request_id)
-        quota.retryable = False
-        return quota
+    if isinstance(error, RateLimitError) and _is_used_up(details, said["message"], waited):
+        return QuotaExceededError(
+            str(error), status=error.status, code=error.code, request_id=error.request_id, retryable=False
+        )
 
     return error
+
+
+def _is_used_up(details: list[dict[str, Any]], message: str, waited: float | None) -> bool:
+    """Whether a quota does not pass by waiting. Its id tells; every message speaks of plans, that of a minute's too."""
+    quotas = [
+        str(violation.get("quotaId"))
+        for one in details
+        for violation in one.get("violations") or ()
+        if isinstance(violation, dict)
+    ]
+
+    if quotas:
+        return any("PerDay" in quota for quota in quotas)
+
+    return waited is None and _BILLING.search(message) is not None
 
 
 def _retry_delay(details: list[dict[str, Any]]) -> float | None:

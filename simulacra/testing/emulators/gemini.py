@@ -45,7 +45,8 @@ def gemini_stream(chunks: Iterable[Mapping[str, Any]]) -> list[bytes]:
 class GeminiEmulator(VendorEmulator):
     """Google's Gemini, its count of tokens included, under the Developer API's paths and under Vertex's.
 
-    A stream opens with a chunk that holds no part yet, so that events count as they do for other vendors.
+    A stream opens with a chunk that holds no part yet, so that events count as they do for other vendors. The `details` of
+    a reply's `error`, such as how long to wait, are sent as they are.
 
     Example:
         with GeminiEmulator([EmulatedReply(text=["Hel", "lo"])]) as emulator:
@@ -106,7 +107,7 @@ class GeminiEmulator(VendorEmulator):
     def render_error(self, status: int, error: dict[str, Any]) -> Any:
         usual = _STATUSES.get(status, "INTERNAL" if status >= 500 else "INVALID_ARGUMENT")
         code = error.get("code")
-        details: list[dict[str, Any]] = []
+        details: list[dict[str, Any]] = list(error.get("details") or ())
 
         if code == "insufficient_quota":
             violation = {"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}
@@ -161,7 +162,11 @@ class GeminiEmulator(VendorEmulator):
         usage = reply.usage
 
         if usage is COUNTED and self._cache is not None:
-            tokens, cached = self._cache.read({**request.body, "messages": request.body.get("contents")})
+            body = request.body
+            prompt = [body.get("systemInstruction"), *(body.get("contents") or ())]
+            tokens, cached = self._cache.read(
+                {"model": _model(request), "tools": body.get("tools"), "messages": prompt}
+            )
             usage = replace(COUNTED, input_tokens=tokens, cache_read_input_tokens=cached)
 
         return None if usage is None else _reported(usage)
