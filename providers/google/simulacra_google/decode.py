@@ -30,7 +30,7 @@ from simulacra.streaming import (
     UsageUpdate,
 )
 from simulacra_google.errors import reported_error
-from simulacra_google.marks import KIND, MADE_ID, SIGNATURE, THOUGHT
+from simulacra_google.marks import CALL, KIND, MADE_ID, SIGNATURE, THOUGHT
 
 _STOPS: Mapping[str, StopReason] = {
     "MAX_TOKENS": "max_tokens",
@@ -45,6 +45,8 @@ _STOPS: Mapping[str, StopReason] = {
 _MALFORMED = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"})
 _METADATA = ("groundingMetadata", "citationMetadata", "urlContextMetadata")
 _OF_TEXT = frozenset({"text", "thought", "thoughtSignature"})
+_OF_MEDIA = frozenset({"inlineData", "thoughtSignature"})
+_PLAIN_DATA = frozenset({"mimeType", "data"})
 
 
 class GeminiDecoder:
@@ -152,12 +154,12 @@ class GeminiDecoder:
             raise ProtocolError(f"{self._finish}: {self._finish_message or 'the model wrote a call that is none'}")
 
     def _part(self, part: dict[str, Any]) -> Iterator[StreamEvent]:
-        if "text" in part and part.keys() <= _OF_TEXT:
+        if "text" in part:
             yield from self._text(part)
         elif "functionCall" in part:
             yield from self._close()
             yield from self._call(part)
-        elif "inlineData" in part:
+        elif "inlineData" in part and part.keys() <= _OF_MEDIA and part["inlineData"].keys() <= _PLAIN_DATA:
             yield from self._media(part)
         elif "executableCode" in part and "thoughtSignature" not in part:
             yield from self._executable(part)
@@ -168,17 +170,22 @@ class GeminiDecoder:
     def _text(self, part: dict[str, Any]) -> Iterator[StreamEvent]:
         kind = "thinking" if part.get("thought") else "text"
         signature = part.get("thoughtSignature")
+        further = {key: value for key, value in part.items() if key not in _OF_TEXT}
+        stands_alone = bool(signature or further)
 
-        if not part["text"] and not signature:
+        if not part["text"] and not stands_alone:
             return
 
-        if self._open is None or self._open[0] != kind or signature:
+        if self._open is None or self._open[0] != kind or stands_alone:
             yield from self._close()
             self._open = (kind, self._new_index())
 
             if kind == "thinking":
                 yield ThinkingStart(self._open[1])
-                yield ContentExtended(self._open[1], {KIND: {THOUGHT: True}})
+                further = {THOUGHT: True, **further}
+
+            if further:
+                yield ContentExtended(self._open[1], {KIND: further})
 
         _, index = self._open
 
@@ -187,6 +194,8 @@ class GeminiDecoder:
 
         if signature:
             yield ContentExtended(index, {SIGNATURE: signature})
+
+        if stands_alone:
             yield from self._close()
 
     def _call(self, part: dict[str, Any]) -> Iterator[StreamEvent]:
@@ -194,10 +203,10 @@ class GeminiDecoder:
         index, own_id = self._new_index(), called.get("id")
         fields = {key: value for key, value in called.items() if key not in ("id", "name", "args")}
         further = {key: value for key, value in part.items() if key not in ("functionCall", "thoughtSignature")}
-        told = {**({MADE_ID: True} if not own_id else {}), **({"call": fields} if fields else {}), **further}
+        told = {**({CALL: fields} if fields else {}), **further}
         signature = part.get("thoughtSignature")
         self._has_called = True
-        yield ToolCallStart(index, own_id or clock().new_id(), called["name"])
+        yield ToolCallStart(index, own_id or MADE_ID + clock().new_id(), called["name"])
         yield ToolArgumentsDelta(index, json.dumps(called.get("args") or {}, ensure_ascii=False))
 
         if told or signature:
@@ -246,14 +255,9 @@ class GeminiDecoder:
 
     def _stop(self) -> MessageStop:
         if self._finish == "STOP":
-            return MessageStop("tool_use" if self._has_called else "end_turn")
+            return MessageStop("tool_use" if self._has_called else "end_turn", self._finish_message)
 
-        known = _STOPS.get(self._finish or "")
-
-        if known is not None:
-            return MessageStop(known, self._finish_message or self._finish)
-
-        return MessageStop("other", self._finish_message or self._finish)
+        return MessageStop(_STOPS.get(self._finish or "", "other"), self._finish_message or self._finish)
 
     def _new_index(self) -> int:
         self._next_index += 1

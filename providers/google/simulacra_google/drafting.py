@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from simulacra.cleaning import clean_json, clean_text
 from simulacra.errors import ConfigurationError
@@ -26,9 +26,11 @@ from simulacra.messages import (
     ToolResultContent,
 )
 from simulacra.provider import ModelRequest, RequestOptions
+from simulacra.rules.reading import map_of
 from simulacra.schema import ToolDefinition
 from simulacra.wire import EncodedOnce, merge_extra, placeholder_text
-from simulacra_google.marks import FOREIGN, KIND, MADE_ID, SIGNATURE
+from simulacra.wire.sdk_options import SDK_OPTIONS
+from simulacra_google.marks import CALL, FOREIGN, KIND, MADE_ID, SIGNATURE
 from simulacra_google.media import media_part
 from simulacra_google.reading import PART_KINDS
 from simulacra_google.schema import gemini_schema, output_schema
@@ -38,27 +40,9 @@ _THINKING_KEYS = {"budget_tokens": "thinkingBudget", "level": "thinkingLevel", "
 _GENERATION = re.compile(r"gemini-\d+(\.\d+)?-(flash-lite|[a-z]+)")
 METADATA = frozenset({"groundingMetadata", "citationMetadata", "urlContextMetadata"})
 """What is said of a whole reply."""
-GENERATION = frozenset(
-    {
-        "temperature",
-        "topP",
-        "topK",
-        "seed",
-        "stopSequences",
-        "presencePenalty",
-        "frequencyPenalty",
-        "responseModalities",
-        "responseMimeType",
-        "responseSchema",
-        "responseJsonSchema",
-        "responseLogprobs",
-        "logprobs",
-        "mediaResolution",
-        "speechConfig",
-        "candidateCount",
-    }
-)
-"""Options that stand in `generationConfig`."""
+TOP_FIELDS = frozenset({"safetySettings", "cachedContent", "labels", "serviceTier", "store", "modelArmorConfig"})
+"""Options that stand beside `generationConfig`; all others stand in it."""
+_Own: TypeAlias = TextContent | MediaContent | ThinkingContent | ToolContent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +71,7 @@ def draft_request(request: ModelRequest, settings: Settings) -> dict[str, Any]:
         ConfigurationError: An option or a tool cannot be written down at all.
     """
     options = request.options
-    extra = merge_extra(settings.extra, options.extra)
+    extra = wire_fields(merge_extra(settings.extra, options.extra))
     params: dict[str, Any] = {"model": settings.model, "contents": _contents(request.messages, settings.model)}
     system = "\n\n".join(clean_text(text) for text in request.system if text.strip())
 
@@ -103,22 +87,31 @@ def draft_request(request: ModelRequest, settings: Settings) -> dict[str, Any]:
     return params | extra
 
 
+def wire_fields(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Options under the names of the wire; those of the SDK's surface, such as `top_p`, are taken, too.
+
+    Args:
+        extra: Options of the request, its `generationConfig` and the SDK.
+    """
+    return {name if name in SDK_OPTIONS else _camel(name): value for name, value in extra.items()}
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+
+    return first + "".join(word.capitalize() for word in others)
+
+
 def _contents(messages: Sequence[Message], model: str) -> list[dict[str, Any]]:
-    """The history, without what the model cannot read: signatures of another model, ids that it did not give itself."""
+    """The history; signatures of another model stay behind."""
     drafted = [_draft_once(message) for message in messages]
-    made = {
-        block.tool_request_id
-        for message in messages
-        for block in message.content
-        if isinstance(block, ToolContent) and _told(block).get(MADE_ID)
-    }
     asked = _generation_of(model)
 
     for at, message in enumerate(messages if asked else ()):
         if isinstance(message, AssistantMessage) and _generation_of(message.model or "") not in ("", asked):
-            drafted[at] = _bare(drafted[at], "thoughtSignature")
+            drafted[at] = _unsigned(drafted[at])
 
-    return [_without_ids(content, made) for content in drafted] if made else drafted
+    return drafted
 
 
 def _generation_of(model: str) -> str:
@@ -128,28 +121,13 @@ def _generation_of(model: str) -> str:
     return found[0] if found else ""
 
 
-def _bare(content: dict[str, Any], key: str) -> dict[str, Any]:
-    if not any(key in part for part in content["parts"]):
+def _unsigned(content: dict[str, Any]) -> dict[str, Any]:
+    if not any("thoughtSignature" in part for part in content["parts"]):
         return content
 
-    parts = [{name: value for name, value in part.items() if name != key} for part in content["parts"]]
+    parts = [{name: value for name, value in part.items() if name != "thoughtSignature"} for part in content["parts"]]
 
     return {**content, "parts": parts}
-
-
-def _without_ids(content: dict[str, Any], made: set[str]) -> dict[str, Any]:
-    parts = [
-        {**part, key: {name: value for name, value in part[key].items() if name != "id"}}
-        if (key := _call_key(part)) and part[key].get("id") in made
-        else part
-        for part in content["parts"]
-    ]
-
-    return {**content, "parts": parts}
-
-
-def _call_key(part: dict[str, Any]) -> str:
-    return next((key for key in ("functionCall", "functionResponse") if key in part), "")
 
 
 def _draft(message: Message) -> dict[str, Any]:
@@ -165,61 +143,91 @@ _draft_once = EncodedOnce(_draft)
 def _parts(block: Content, *, is_reply: bool) -> list[dict[str, Any]]:
     match block:
         case TextContent():
-            return [{"text": block.text, **(_signed(block) if is_reply else {})}]
+            return [{"text": block.text, **(_beside(block) if is_reply else {})}]
         case ThinkingContent():
             return [_thought(block)]
         case ToolContent():
-            told = clean_json(_told(block))
-            called = {"id": block.tool_request_id, "name": block.tool, "args": clean_json(block.params)}
-            further = {key: value for key, value in told.items() if key not in (MADE_ID, "call")}
-            return [{"functionCall": {**called, **told.get("call", {})}, **_signed(block), **further}]
+            return [_call(block)]
         case ToolResultContent():
             return _response(block)
         case MediaContent():
-            return [{**_media(block), **(_signed(block) if is_reply else {})}]
+            return [{**_media(block), **(_beside(block) if is_reply else {})}]
         case RawContent():
             return _raw(block)
         case _:
             return [{FOREIGN: block.type}]
 
 
-def _told(block: ToolContent) -> dict[str, Any]:
-    """What Gemini said of a call beside its name and arguments."""
+def _told(block: _Own) -> dict[str, Any]:
+    """What Gemini said of a part beside what every vendor knows of it."""
     told = (block.extended or {}).get(KIND)
 
-    return told if isinstance(told, dict) else {}
+    return clean_json(told) if isinstance(told, dict) else {}
 
 
-def _signed(block: TextContent | ToolContent | MediaContent) -> dict[str, Any]:
+def _beside(block: _Own) -> dict[str, Any]:
+    """The further fields of a part, its signature among them."""
     signature = (block.extended or {}).get(SIGNATURE)
+    signed = {"thoughtSignature": signature} if isinstance(signature, str) and signature else {}
+    told = _told(block)
 
-    return {"thoughtSignature": signature} if isinstance(signature, str) and signature else {}
+    return {**{key: value for key, value in told.items() if key != CALL}, **signed}
 
 
 def _thought(block: ThinkingContent) -> dict[str, Any]:
-    signature = (block.extended or {}).get(SIGNATURE)
+    beside = _beside(block)
 
-    signed = {"thoughtSignature": signature} if isinstance(signature, str) and signature else {}
+    return {"text": block.thought, "thought": True, **beside} if beside else {FOREIGN: "a thought of another vendor"}
 
-    if KIND not in (block.extended or {}) and not signed:
-        return {FOREIGN: "a thought of another vendor"}
 
-    return {"text": block.thought, "thought": True, **signed}
+def _call(block: ToolContent) -> dict[str, Any]:
+    called = {**_named(block), "args": clean_json(block.params), **map_of(_told(block).get(CALL))}
+
+    return {"functionCall": called, **_beside(block)}
+
+
+def _named(block: ToolContent | ToolResultContent) -> dict[str, Any]:
+    """Name and id of a call; an id that the vendor did not give is not told."""
+    own = {} if block.tool_request_id.startswith(MADE_ID) else {"id": block.tool_request_id}
+
+    return {**own, "name": block.tool}
 
 
 def _response(block: ToolResultContent) -> list[dict[str, Any]]:
-    """What a tool returned is data: it goes as it is under one key, where the API reads nothing into it (GM-R6)."""
+    """What a tool returned is data: it goes under one key, as text where the API would read a reference in it (GM-R6)."""
     key = "output" if block.result.result else "error"
     texts = [part.text for part in block.content if isinstance(part, TextContent) and part.text.strip()]
-    response: dict[str, Any] = {key: clean_json(block.result.model_dump())}
+    told = clean_json(block.result.model_dump())
+    response: dict[str, Any] = {key: json.dumps(told, ensure_ascii=False) if _refers(told) else told}
 
     if texts:
         response["texts"] = texts
 
-    answer = {"id": block.tool_request_id, "name": block.tool, "response": response}
+    answer = {**_named(block), "response": response}
     media = [_media(part) for part in block.content if isinstance(part, MediaContent)]
 
     return [{"functionResponse": answer}, *media]
+
+
+def _refers(value: Any) -> bool:
+    """Whether a JSON value has a key by which the API looks for media beside it.
+
+    Source: https://ai.google.dev/gemini-api/docs/function-calling#multimodal, where `{"$ref": name}` does.
+    """
+    waiting = [value]
+
+    while waiting:
+        found = waiting.pop()
+
+        if isinstance(found, dict):
+            if "$ref" in found:
+                return True
+
+            waiting += found.values()
+        elif isinstance(found, list):
+            waiting += found
+
+    return False
 
 
 def _media(media: MediaContent) -> dict[str, Any]:
@@ -282,7 +290,7 @@ def _generation(request: ModelRequest, settings: Settings, extra: dict[str, Any]
     """What stands in `generationConfig`; options that belong there are taken out of the extras."""
     options = request.options
     generation = dict(extra.pop("generationConfig", None) or {})
-    generation |= {name: extra.pop(name) for name in sorted(GENERATION & extra.keys())}
+    generation |= {name: extra.pop(name) for name in sorted(extra.keys() - TOP_FIELDS - SDK_OPTIONS)}
     limit = options.max_tokens or settings.max_tokens
     thinking = _thinking(options, settings)
 
@@ -312,9 +320,6 @@ def _thinking(options: RequestOptions, settings: Settings) -> dict[str, Any]:
         known = ", ".join(["enable", *_THINKING_KEYS])
         raise ConfigurationError(f"thinking option {unknown[0]!r} is unknown to this provider; it knows {known}")
 
-    if asked.get("enable") is False:
-        return {"thinkingBudget": 0}
+    shown = {"includeThoughts": bool(asked["enable"])} if asked.get("enable") is not None else {}
 
-    written = {_THINKING_KEYS.get(key, key): value for key, value in asked.items() if key != "enable"}
-
-    return {"includeThoughts": True, **written} if asked.get("enable") else written
+    return shown | {_THINKING_KEYS.get(key, key): value for key, value in asked.items() if key != "enable"}

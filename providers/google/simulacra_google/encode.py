@@ -13,7 +13,7 @@ from simulacra.errors import ConfigurationError
 from simulacra.messages import MediaContent, Message
 from simulacra.provider import ModelRequest
 from simulacra.wire import check_extra as check_fields
-from simulacra_google.drafting import Settings, draft_request
+from simulacra_google.drafting import Settings, draft_request, wire_fields
 from simulacra_google.media import media_part
 from simulacra_google.rules import RULES
 
@@ -47,10 +47,11 @@ def check_extra(extra: Mapping[str, Any]) -> None:
     Raises:
         ConfigurationError: A field that the engine sets, or an option of a wrong kind.
     """
-    check_fields(extra, taken=_ENGINE_FIELDS)
+    fields = wire_fields(extra)
+    check_fields(fields, taken=_ENGINE_FIELDS)
 
-    if not isinstance(extra.get("generationConfig") or {}, Mapping):
-        raise ConfigurationError(f"option 'generationConfig' must be a mapping, not {extra['generationConfig']!r}")
+    if not isinstance(fields.get("generationConfig") or {}, Mapping):
+        raise ConfigurationError(f"option 'generationConfig' must be a mapping, not {fields['generationConfig']!r}")
 
 
 def _check_prompt(messages: Sequence[Message]) -> None:

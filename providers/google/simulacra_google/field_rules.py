@@ -20,6 +20,8 @@ from simulacra_google.schema import TYPES
 _MODES = frozenset({"MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"})
 _RANGES = {"temperature": (0, 2), "topP": (0, 1)}
 MAX_STOPS = 5
+LEVELS = ("minimal", "low", "medium", "high")
+_CACHED = ("systemInstruction", "tools", "toolConfig")
 
 
 def field_rules() -> tuple[Rule, ...]:
@@ -40,6 +42,19 @@ def _basics() -> tuple[Rule, ...]:
             "A blank one is left out",
             _strange_system,
             mend_fields,
+        ),
+        _rule(
+            "cached-content-has-its-own",
+            "with cachedContent a request has no system instruction, tools or toolConfig: the cache has them",
+            "They are left out",
+            _doubly_cached,
+            mend_fields,
+        ),
+        _rule(
+            "safety-settings-differ",
+            "there is at most one safety setting for each category",
+            "Keep one of them",
+            _equal_categories,
         ),
         _rule(
             "inline-data-small-enough",
@@ -89,6 +104,12 @@ def _generation() -> tuple[Rule, ...]:
     return (
         _rule("limit-is-positive", "maxOutputTokens is a whole number above 0", "Ask for more tokens", _strange_limit),
         _rule(
+            "thinking-fits",
+            f"a thinking budget is a whole number from -1 on, a level one of {', '.join(LEVELS)}",
+            "Choose one that fits",
+            _strange_thinking,
+        ),
+        _rule(
             "budget-or-level",
             "thinkingConfig has a budget or a level, not both",
             "Choose one of them",
@@ -130,6 +151,22 @@ def _strange_system(wire: Wire) -> Iterator[Found]:
     for at, part in enumerate(parts):
         if part.keys() - {"text"}:
             yield Found(("systemInstruction", "parts", at))
+
+
+def _doubly_cached(wire: Wire) -> Iterator[Found]:
+    for key in _CACHED if wire.get("cachedContent") else ():
+        if key in wire:
+            yield Found((key,))
+
+
+def _equal_categories(wire: Wire) -> Iterator[Found]:
+    seen: list[Any] = []
+
+    for at, setting in objects_in(wire.get("safetySettings")):
+        if setting.get("category") in seen:
+            yield Found(("safetySettings", at, "category"), repr(setting.get("category")))
+
+        seen.append(setting.get("category"))
 
 
 def _large_data(wire: Wire) -> Iterator[Found]:
@@ -216,6 +253,17 @@ def _strange_limit(wire: Wire) -> Iterator[Found]:
 
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
         yield Found(("generationConfig", "maxOutputTokens"), repr(limit))
+
+
+def _strange_thinking(wire: Wire) -> Iterator[Found]:
+    thinking = map_of(generation_of(wire).get("thinkingConfig"))
+    budget, level = thinking.get("thinkingBudget", 0), thinking.get("thinkingLevel", LEVELS[0])
+
+    if isinstance(budget, bool) or not isinstance(budget, int) or budget < -1:
+        yield Found(("generationConfig", "thinkingConfig", "thinkingBudget"), repr(budget))
+
+    if text_of(level).lower() not in LEVELS:
+        yield Found(("generationConfig", "thinkingConfig", "thinkingLevel"), repr(level))
 
 
 def _doubly_thinking(wire: Wire) -> list[Found]:

@@ -29,23 +29,75 @@ _ROLES = ("user", "model")
 _OF_MODEL = frozenset({"functionCall", "executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
 
 
-def mend_contents(wire: Wire) -> Wire:
-    """The request with its contents put right; the same object when there was nothing to do."""
-    contents = wire.get("contents")
+class ContentMender:
+    """Puts the contents of requests right."""
 
-    if not isinstance(contents, list) or not all(map_of(content).get("role") in _ROLES for content in contents):
+    def __init__(self) -> None:
+        self._tidy: dict[bool, list[Any]] = {}
+        """The contents of the last request that was tidy, for models that want signatures and for others: an agent's next
+        request begins with them."""
+
+    def __call__(self, wire: Wire) -> Wire:
+        """The request with its contents put right; the same object when there was nothing to do."""
+        contents, signs = wire.get("contents"), wants_signatures(wire)
+
+        if not isinstance(contents, list):
+            return wire
+
+        begin = _begin_of_news(contents, self._tidy.get(signs, []))
+        news = contents[begin:]
+
+        if not all(map_of(content).get("role") in _ROLES for content in news):
+            return wire  # whose words these are only the user knows
+
+        if not _is_same(_mended(news, signs=signs, leads=not begin), news):
+            mended = _mended(contents, signs=signs, leads=True)
+            return wire if mended == contents else {**wire, "contents": mended}
+
+        self._tidy[signs] = contents
+
         return wire
 
-    kept = _joined([put for content in contents if (put := _mended(content)) is not None])
-    mended = _led_by_user(_joined(_paired(kept)))
 
-    if wants_signatures(wire):
-        mended = [_with_signature(content) for content in mended]
+mend_contents = ContentMender()
+"""The one that all requests pass: what it remembers is worth the more the more it sees."""
 
-    if len(mended) == len(contents) and all(new is old for new, old in zip(mended, contents, strict=True)):
-        return wire
 
-    return wire if mended == contents else {**wire, "contents": mended}
+def _begin_of_news(contents: list[Any], known: list[Any]) -> int:
+    """From where on contents have to be looked at: with the last reply that is known, whose calls may be answered now."""
+    begin = 0
+
+    for content, other in zip(contents, known, strict=False):
+        if content is not other:
+            break
+
+        begin += 1
+
+    while begin and contents[begin - 1]["role"] != "model":
+        begin -= 1
+
+    return max(0, begin - 1)
+
+
+def _is_same(mended: list[JsonMap], given: list[Any]) -> bool:
+    return len(mended) == len(given) and all(new is old for new, old in zip(mended, given, strict=True))
+
+
+def _mended(contents: list[Any], *, signs: bool, leads: bool) -> list[JsonMap]:
+    """Contents put right, each the same object when it was right.
+
+    Args:
+        contents: All of a request, or the last ones from a reply on.
+        signs: Whether calls need a signature.
+        leads: Whether the first of them is the request's first.
+    """
+    kept = _joined([put for content in contents if (put := _mended_alone(content)) is not None])
+    mended = _joined(_paired(kept))
+
+    if leads:
+        mended = _led_by_user(mended)
+
+    return [_with_signature(content) for content in mended] if signs else mended
 
 
 def mend_fields(wire: Wire) -> Wire:
@@ -58,6 +110,9 @@ def mend_fields(wire: Wire) -> Wire:
 
     if "systemInstruction" in wire and all(is_blank(part.get("text")) for _, part in objects_in(system.get("parts"))):
         dropped.add("systemInstruction")
+
+    if wire.get("cachedContent"):
+        dropped |= {"systemInstruction", "tools", "toolConfig"}
 
     if not dropped.isdisjoint(wire):
         wire = {key: value for key, value in wire.items() if key not in dropped}
@@ -75,7 +130,7 @@ def _with_json_output(wire: Wire) -> Wire:
     return {**wire, "generationConfig": {**generation, "responseMimeType": "application/json"}}
 
 
-def _mended(content: JsonMap) -> JsonMap | None:
+def _mended_alone(content: JsonMap) -> JsonMap | None:
     """A content put right on its own; `None` for one that says nothing."""
     parts = content.get("parts")
 

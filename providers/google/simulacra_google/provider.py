@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from simulacra.clock import time_limit
-from simulacra.errors import ConfigurationError, ProtocolError
+from simulacra.errors import ConfigurationError, ProtocolError, StreamInterruptedError
 from simulacra.provider import ModelProvider, ModelRequest, ProviderProfile
 from simulacra.streaming import StreamEvent
 from simulacra.wire import CLOSE_SECONDS, read_chunks, read_whole
@@ -20,7 +20,7 @@ from simulacra_google.errors import vendor_errors
 from simulacra_google.marks import KIND
 from simulacra_google.rules import RULES
 from simulacra_google.tool_code import GoogleToolCodeContextTransformer
-from simulacra_google.transport import LoopGuard, post
+from simulacra_google.transport import LoopGuard, counting, post
 
 if TYPE_CHECKING:
     from google.genai import Client
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from simulacra.transformers import ContextTransformer
 
 _READING = partial(vendor_errors, reading=True)
-_COUNTED = frozenset({"model", "contents", "extra_headers", "timeout"})
 
 
 class GoogleProvider(ModelProvider):
@@ -38,13 +37,13 @@ class GoogleProvider(ModelProvider):
         client: The SDK's client, for the Developer API or for Vertex. Its retries are never used: the policy retries.
         model: The model's name.
         max_tokens: Most tokens of a reply; the service's own limit when not given.
-        thinking: Reasoning, for requests that say nothing of their own: `budget_tokens`, `level`, `include_thoughts`, or
-            `enable` for thoughts that are shown (false for none).
+        thinking: Reasoning, for requests that say nothing of their own: `budget_tokens` (0 for none), `level`, and
+            `enable` for thoughts that are shown.
         built_in_tools: Tools that the service runs itself, such as `{"googleSearch": {}}`.
         context_transformers: Applied to every request of this provider before the conversation's; one that reads calls
             written as code when not given.
         extra: Fields of the request (`safetySettings`, `cachedContent`, `labels`), of its `generationConfig`
-            (`temperature`, `topP`, `seed`, ...), and `extra_headers`, `extra_query`, `extra_body` and `timeout` (seconds).
+            (`temperature`, `topP`, `seed`, ...) in the wire's spelling or the SDK's, and `extra_headers`, `extra_query`, `extra_body` and `timeout` (seconds).
 
     Raises:
         ConfigurationError: An argument cannot be right.
@@ -89,11 +88,7 @@ class GoogleProvider(ModelProvider):
 
     async def count_tokens(self, request: ModelRequest) -> int | None:
         params = await self.prepare(request)
-        counted = {key: value for key, value in params.items() if key in _COUNTED}
-        whole = {key: value for key, value in params.items() if key not in ("extra_headers", "timeout", "model")}
-        asked = {**counted, "generateContentRequest": {"model": f"models/{self.model}", **whole}}
-        del asked["contents"]
-        response = await self._post("countTokens", asked)
+        response = await self._post("countTokens", counting(params, is_vertex=bool(self.client.vertexai)))
 
         with _READING():
             await response.aread()
@@ -120,6 +115,9 @@ class GoogleProvider(ModelProvider):
                     async for chunk in chunks:
                         for event in decoder.decode(chunk or {}):
                             yield event
+        except StreamInterruptedError:
+            if not decoder.is_closed:  # what is lost after the finish reason is usage at most
+                raise
         finally:
             if not response.is_closed:
                 with time_limit(CLOSE_SECONDS, shield=True):

@@ -11,7 +11,7 @@ from typing import Any
 
 from simulacra.errors import ConfigurationError
 
-TYPES = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"})
+TYPES = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT"})
 _BOUNDS = frozenset({"maxItems", "minItems", "minimum", "maximum"})
 _SAID = frozenset({"title", "description", "nullable", "default", "example", "propertyOrdering"})
 _LENGTHS = frozenset({"minProperties", "maxProperties", "minLength", "maxLength", "pattern"})
@@ -161,7 +161,10 @@ def _as_subset(schema: Any) -> dict[str, Any]:
         written["required"] = list(schema["required"])
 
     if written.get("type") == "ARRAY":
-        written["items"] = _as_subset(schema["items"]) if schema.get("items") else {"type": "STRING"}
+        written["items"] = _items_of(schema)
+
+    if written.get("type") == "OBJECT" and schema.get("additionalProperties", False) is not False:
+        written |= _told_open(written, schema["additionalProperties"])
 
     if isinstance(schema.get("anyOf"), list):
         written = {**_chosen(schema["anyOf"]), **written}
@@ -178,9 +181,28 @@ def _typed(schema: Mapping[str, Any]) -> dict[str, Any]:
     nullable = {"nullable": True} if isinstance(kind, list) and "null" in kind else {}
 
     if len(kinds) > 1:
-        return {"anyOf": [{"type": one} for one in kinds], **nullable}
+        of_array = {"items": _items_of(schema)} if "ARRAY" in kinds else {}
+        return {"anyOf": [{"type": one, **(of_array if one == "ARRAY" else {})} for one in kinds], **nullable}
 
-    return {**({"type": kinds[0]} if kinds else {"type": "NULL"} if kind == "null" else {}), **nullable}
+    if not kinds and (nullable or kind == "null"):  # null stands nowhere on its own
+        return {"type": "STRING", "nullable": True}
+
+    return {**({"type": kinds[0]} if kinds else {}), **nullable}
+
+
+def _items_of(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """What an array holds; texts where it does not say, since the subset wants it said."""
+    items = _as_subset(schema.get("items")) or {"type": "STRING"}
+
+    return items if items.keys() & {"type", "anyOf"} else {"type": "STRING", **items}
+
+
+def _told_open(written: dict[str, Any], further: Any) -> dict[str, Any]:
+    """A word about keys that are not listed, which the subset cannot say: else such an object would stay empty (SC-01)."""
+    kind = _as_subset(further).get("type", "any kind")
+    told = f"Further keys may be chosen freely, with values of {kind}."
+
+    return {"description": f"{written['description']} {told}" if written.get("description") else told}
 
 
 def _chosen(choices: list[Any]) -> dict[str, Any]:
@@ -188,6 +210,9 @@ def _chosen(choices: list[Any]) -> dict[str, Any]:
     real = [one for one in choices if not (isinstance(one, Mapping) and one.get("type") == "null")]
     drawn = [_as_subset(one) for one in real]
     nullable = {"nullable": True} if len(real) < len(choices) else {}
+
+    if not drawn:
+        return {"type": "STRING", "nullable": True}
 
     return {**(drawn[0] if len(drawn) == 1 else {"anyOf": drawn}), **nullable}
 
@@ -200,7 +225,8 @@ def _listed(written: dict[str, Any], schema: Mapping[str, Any]) -> dict[str, Any
         return written
 
     if written.get("type", "STRING") == "STRING" and all(isinstance(one, str | None) for one in allowed):
-        return {**written, "type": "STRING", "enum": [one for one in allowed if one is not None]}
+        texts = [one for one in allowed if one]
+        return {**written, "type": "STRING", **({"enum": texts} if texts else {})}
 
     told = f"One of {', '.join(map(str, allowed))}."
     description = f"{written['description']} {told}" if written.get("description") else told

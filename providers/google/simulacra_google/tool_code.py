@@ -15,7 +15,7 @@ from simulacra.clock import clock
 from simulacra.messages import AssistantContent, AssistantMessage, TextContent, ToolContent
 from simulacra.schema import ToolDefinition
 from simulacra.transformers import ContextTransformer, TransformContext
-from simulacra_google.marks import SIGNATURE
+from simulacra_google.marks import MADE_ID, SIGNATURE
 
 _FENCED = re.compile(r"```tool_code[ \t]*\r?\n(.*?)^[ \t]*```[ \t]*\r?$", re.MULTILINE | re.DOTALL)
 _WORDS = {"true": True, "false": False, "null": None}
@@ -114,7 +114,7 @@ def _call(statement: ast.stmt, offered: dict[str, ToolDefinition]) -> ToolConten
     if len(params) < len(pairs):
         raise ValueError("an argument is given twice")
 
-    return ToolContent(tool_request_id=clock().new_id(), tool=tool.name, params=params)
+    return ToolContent(tool_request_id=MADE_ID + clock().new_id(), tool=tool.name, params=params)
 
 
 def _name_of(called: ast.Call) -> str:

@@ -2,7 +2,8 @@
 
 google-genai offers nothing between its typed objects, which cost several times what everything else does, and the
 network. So two methods of its API client are used that it keeps to itself: one builds the request, with address, version,
-headers and key, the other signs it and sends it. `tests/providers/google/test_transport_contract.py` holds the SDK to them.
+headers and key, the other signs it and sends it once. `tests/providers/google/test_gemini_transport.py` holds the SDK to
+them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from anyio.lowlevel import current_token
 
 from simulacra.errors import ConfigurationError
 from simulacra.wire import strict_json
+from simulacra.wire.sdk_options import SDK_OPTIONS
 from simulacra_google.errors import vendor_errors
 
 if TYPE_CHECKING:
@@ -21,7 +23,19 @@ if TYPE_CHECKING:
     from google.genai import Client
 
 _REMEDY = "Give it one: genai.Client(http_options=HttpOptions(httpx_async_client=httpx2.AsyncClient(timeout=None)))"
-SDK_OPTIONS = frozenset({"extra_headers", "extra_body", "extra_query", "timeout"})
+
+
+class _OverHttpx:
+    """The SDK's API client as it is without aiohttp, which it would prefer where it is installed."""
+
+    def __init__(self, api: Any) -> None:
+        self._api = api
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._api, name)
+
+    def _use_aiohttp(self) -> bool:
+        return False
 
 
 class LoopGuard:
@@ -34,7 +48,7 @@ class LoopGuard:
         client: The client.
 
     Raises:
-        ConfigurationError: The client sends through aiohttp or through httpx.
+        ConfigurationError: The client has no HTTP client of httpx2.
     """
 
     def __init__(self, client: Client) -> None:
@@ -45,8 +59,8 @@ class LoopGuard:
         api = client._api_client  # noqa: SLF001 -- see the module's docstring
         sender = api._async_httpx_client  # noqa: SLF001 -- as above
 
-        if api._use_aiohttp() or not isinstance(sender, httpx2.AsyncClient):  # noqa: SLF001 -- as above
-            raise ConfigurationError(f"this client does not send through httpx2. {_REMEDY}")
+        if not isinstance(sender, httpx2.AsyncClient):
+            raise ConfigurationError(f"this client has no HTTP client of httpx2. {_REMEDY}")
 
         self._is_of_the_sdk = api._http_options.httpx_async_client is None  # noqa: SLF001 -- as above
         self._serves_all = isinstance(sender, AsyncClientPerLoop)
@@ -97,7 +111,6 @@ async def post(client: Client, method: str, params: Mapping[str, Any]) -> httpx2
     options = types.HttpOptions(
         headers=dict(params.get("extra_headers") or {}),
         timeout=_milliseconds(params.get("timeout")),
-        retry_options=types.HttpRetryOptions(attempts=1),
     )
 
     with vendor_errors(reading=False):
@@ -108,9 +121,26 @@ async def post(client: Client, method: str, params: Mapping[str, Any]) -> httpx2
         except (TypeError, ValueError) as error:
             raise ConfigurationError(f"the request cannot be written: {error}") from error
 
-        answer = await api._async_request(request, options, stream=True)  # noqa: SLF001 -- as above
+        answer = await type(api)._async_request_once(_OverHttpx(api), request, stream=True)  # noqa: SLF001 -- as above
 
     return cast("httpx2.Response", answer.response_stream)
+
+
+def counting(params: Mapping[str, Any], *, is_vertex: bool) -> dict[str, Any]:
+    """A request as `countTokens` takes it: the whole of it in one field at the Developer API, some fields on Vertex.
+
+    Args:
+        params: What `generateContent` would get.
+        is_vertex: Whether Vertex is asked.
+    """
+    sdk = {key: value for key, value in params.items() if key in SDK_OPTIONS or key == "model"}
+
+    if is_vertex:
+        return sdk | {key: value for key, value in params.items() if key in _COUNTED_BY_VERTEX}
+
+    body = {key: value for key, value in params.items() if key not in SDK_OPTIONS}
+
+    return {**sdk, "generateContentRequest": {**body, "model": _path(params["model"], is_vertex=False)}}
 
 
 def _path(model: str, *, is_vertex: bool | None) -> str:
