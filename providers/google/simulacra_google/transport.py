@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import httpx2
     from google.genai import Client
 
+_COUNTED_BY_VERTEX = frozenset({"contents", "systemInstruction", "tools", "generationConfig"})
 _REMEDY = "Give it one: genai.Client(http_options=HttpOptions(httpx_async_client=httpx2.AsyncClient(timeout=None)))"
 
 
@@ -121,7 +122,8 @@ async def post(client: Client, method: str, params: Mapping[str, Any]) -> httpx2
         except (TypeError, ValueError) as error:
             raise ConfigurationError(f"the request cannot be written: {error}") from error
 
-        answer = await type(api)._async_request_once(_OverHttpx(api), request, stream=True)  # noqa: SLF001 -- as above
+        over_httpx: Any = _OverHttpx(api)
+        answer = await type(api)._async_request_once(over_httpx, request, stream=True)  # noqa: SLF001 -- as above
 
     return cast("httpx2.Response", answer.response_stream)
 
