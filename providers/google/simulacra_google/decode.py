@@ -41,8 +41,12 @@ _STOPS: Mapping[str, StopReason] = {
     "PROHIBITED_CONTENT": "content_filter",
     "SPII": "content_filter",
     "IMAGE_SAFETY": "content_filter",
+    "IMAGE_PROHIBITED_CONTENT": "content_filter",
+    "IMAGE_RECITATION": "content_filter",
+    "MODEL_ARMOR": "content_filter",
+    "ESCALATION": "content_filter",
+    "CONTINUATION": "max_tokens",
 }
-_MALFORMED = frozenset({"MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL"})
 _METADATA = ("groundingMetadata", "citationMetadata", "urlContextMetadata")
 _OF_TEXT = frozenset({"text", "thought", "thoughtSignature"})
 _OF_MEDIA = frozenset({"inlineData", "thoughtSignature"})
@@ -150,7 +154,7 @@ class GeminiDecoder:
         self._finish_message = candidate.get("finishMessage") or self._finish_message
         self._finish = candidate.get("finishReason") or self._finish
 
-        if self._finish in _MALFORMED:
+        if self._finish == "MALFORMED_FUNCTION_CALL":
             raise ProtocolError(f"{self._finish}: {self._finish_message or 'the model wrote a call that is none'}")
 
     def _part(self, part: dict[str, Any]) -> Iterator[StreamEvent]:
@@ -172,6 +176,9 @@ class GeminiDecoder:
         signature = part.get("thoughtSignature")
         further = {key: value for key, value in part.items() if key not in _OF_TEXT}
         stands_alone = bool(signature or further)
+
+        if not isinstance(part["text"], str):
+            raise TypeError("a text that is none")
 
         if not part["text"] and not stands_alone:
             return
