@@ -5,7 +5,7 @@ Run by hand, from the harness's folder (`HARNESS`), with this project's environm
     taskset -c 1 $RAW/v-raw/bin/python fake_vendors.py &
     PYTHONPATH=$PROJECT/tests/bench python run.py run --venvs $RAW --out results.jsonl --only '^(raw-chat|ours)' \\
         --bench text tools long idle --repeats 3 --add ours-chat=$PROJECT/.venv/bin/python:ours
-    # and --add ours-responses=..., ours-anthropic=..., with --only '^(raw-(chat|responses|anthropic)$|ours)'
+    # and --add ours-responses=..., ours-anthropic=..., ours-gemini=..., with --only '^(raw-[a-z]+$|ours)'
     python run.py show --out results.jsonl
 
 `growth.py` shows that the cost of a turn is linear in its deltas, `import_cost.py` compares the imports.
@@ -86,4 +86,18 @@ class Anthropic(Chat):
         self.client = anthropic.AsyncAnthropic(base_url=url, api_key="k")
 
 
-ADAPTERS = {"ours-chat": Chat, "ours-responses": Responses, "ours-anthropic": Anthropic}
+class Gemini(Chat):
+    """The same over `GoogleProvider`."""
+
+    def connect(self, url: str) -> None:
+        from google import genai
+        from simulacra_google import GoogleProvider
+
+        self.provider = GoogleProvider
+        self.client = genai.Client(api_key="k", http_options={"base_url": url})
+
+    async def close(self) -> None:
+        await self.client.aio.aclose()
+
+
+ADAPTERS = {"ours-chat": Chat, "ours-responses": Responses, "ours-anthropic": Anthropic, "ours-gemini": Gemini}
