@@ -5,10 +5,14 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from itertools import permutations
 
+import httpx2
 import pytest
 from anthropic import AsyncAnthropic
+from google.genai import Client
+from google.genai.types import HttpOptions
 from openai import AsyncOpenAI
 from simulacra_anthropic import AnthropicProvider
+from simulacra_google import GoogleProvider
 from simulacra_openai import OpenAIProvider
 from simulacra_openai.responses import OpenAIResponsesProvider
 
@@ -17,6 +21,7 @@ from simulacra.testing import (
     AnthropicEmulator,
     EmulatedCall,
     EmulatedReply,
+    GeminiEmulator,
     OpenAIEmulator,
     OpenAIResponsesEmulator,
 )
@@ -56,7 +61,16 @@ async def responses(stack, script):
     return emulator, OpenAIResponsesProvider(client, model="gpt-test")
 
 
-VENDORS = {"anthropic": anthropic, "chat": chat, "responses": responses}
+async def gemini(stack, script):
+    emulator = await stack.enter_async_context(GeminiEmulator(script))
+    http = await stack.enter_async_context(httpx2.AsyncClient(timeout=None))
+    client = Client(api_key="k", http_options=HttpOptions(base_url=emulator.base_url, httpx_async_client=http))
+    stack.callback(client.close)
+
+    return emulator, GoogleProvider(client, model="gemini-3-pro")
+
+
+VENDORS = {"anthropic": anthropic, "chat": chat, "gemini": gemini, "responses": responses}
 
 
 @pytest.mark.parametrize("order", list(permutations(VENDORS)), ids="-".join)
@@ -89,6 +103,6 @@ async def test_w_prv_3_a_tool_loop_goes_on_with_another_vendor_in_each_round(ord
 
     assert response.text == "the end"
     assert refused == []
-    assert [len(emulator.requests) for emulator, _ in connected] == [ROUNDS + 1, ROUNDS, ROUNDS]
+    assert [len(emulator.requests) for emulator, _ in connected] == [ROUNDS + 1, *[ROUNDS] * (len(order) - 1)]
     assert all(f"step {number}" in sent and f"round {number}" in sent for number in range(ROUNDS * len(order)))
     assert not any(f"thought {number}" in sent for number in range(ROUNDS * len(order)) if number % len(order))
