@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlencode
 
 from anyio.lowlevel import current_token
 
@@ -164,7 +165,7 @@ def _path(model: str, *, is_vertex: bool | None) -> str:
 def _query(method: str, params: Mapping[str, Any]) -> str:
     asked = {**({"alt": "sse"} if method == "streamGenerateContent" else {}), **(params.get("extra_query") or {})}
 
-    return "?" + "&".join(f"{key}={value}" for key, value in asked.items()) if asked else ""
+    return f"?{urlencode(asked)}" if asked else ""
 
 
 def _milliseconds(timeout: Any) -> int | None:
