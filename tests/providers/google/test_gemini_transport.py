@@ -228,7 +228,7 @@ async def test_w_goo_8_leaving_a_stream_closes_it(serve):
             stream = provider.stream(request())
             await anext(stream)
             await stream.aclose()
-            await anyio.to_thread.run_sync(lambda: emulator.wait_for(lambda: emulator.requests[0].is_abandoned))
+            await emulator.abandoned()
 
 
 async def test_aiohttp_is_never_used(serve, monkeypatch):
