@@ -15,7 +15,7 @@ from simulacra.rules.reading import is_blank, map_of, objects_in, text_of
 from simulacra_google.media import MAX_INLINE
 from simulacra_google.mending import mend_fields
 from simulacra_google.reading import NAME, declared, parts_in
-from simulacra_google.schema import TYPES
+from simulacra_google.schema import schema_fault
 
 _MODES = frozenset({"MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"})
 _RANGES = {"temperature": (0, 2), "topP": (0, 1)}
@@ -80,7 +80,7 @@ def _tools() -> tuple[Rule, ...]:
         ),
         _rule(
             "schemas-in-the-subset",
-            "a schema has types of the subset in upper case, arrays have items, and nothing refers to anything",
+            "a schema has keys and types of Gemini's subset: no references, arrays with items, enums of texts",
             "Leave the schema to the provider",
             _strange_schemas,
         ),
@@ -199,7 +199,7 @@ def _equal_names(wire: Wire) -> Iterator[Found]:
 
 def _strange_parameters(wire: Wire) -> Iterator[Found]:
     for path, function in declared(wire):
-        if "parameters" in function and map_of(function["parameters"]).get("type") != "OBJECT":
+        if "parameters" in function and text_of(map_of(function["parameters"]).get("type")).upper() != "OBJECT":
             yield Found((*path, "parameters"))
 
 
@@ -218,11 +218,8 @@ def _strange_schemas(wire: Wire) -> Iterator[Found]:
             yield Found(here)
             continue
 
-        if "$ref" in schema or ("type" in schema and text_of(schema["type"]) not in TYPES):
-            yield Found(here, repr(schema.get("$ref") or schema.get("type")))
-
-        if schema.get("type") == "ARRAY" and "items" not in schema:
-            yield Found(here, "an array without items")
+        if fault := schema_fault(schema):
+            yield Found(here, fault)
 
         waiting += [((*here, "properties", name), part) for name, part in map_of(schema.get("properties")).items()]
         waiting += [((*here, "items"), schema["items"])] if "items" in schema else []

@@ -20,6 +20,7 @@ _FORMATS = {
     "NUMBER": frozenset({"float", "double"}),
     "INTEGER": frozenset({"int32", "int64"}),
 }
+_SUBSET_KEYS = _SAID | _BOUNDS | _LENGTHS | {"type", "format", "enum", "properties", "required", "items", "anyOf"}
 _JSON_KEYS = _BOUNDS | {
     "type",
     "title",
@@ -63,6 +64,32 @@ def output_schema(schema: Mapping[str, Any], *, what: str) -> dict[str, Any]:
     known: dict[str, Any] = _known(inlined(schema, what=what))
 
     return known
+
+
+def schema_fault(schema: Mapping[str, Any]) -> str:
+    """What keeps a schema out of the subset, its parts left aside; empty when nothing does. Types may be in any case.
+
+    Args:
+        schema: One node of a schema.
+    """
+    unknown = sorted(map(str, schema.keys() - _SUBSET_KEYS))
+    kind = schema.get("type")
+
+    if unknown:
+        return f"{unknown[0]} is no key of it"
+
+    if kind is not None and (not isinstance(kind, str) or kind.upper() not in TYPES):
+        return f"{kind!r} is no type of it"
+
+    if kind is not None and kind.upper() == "ARRAY" and "items" not in schema:
+        return "an array without items"
+
+    allowed = schema.get("enum", ["x"])
+
+    if not isinstance(allowed, list) or not all(isinstance(one, str) and one for one in allowed):
+        return "enum lists something else than texts that say something"
+
+    return "enum is for texts only" if "enum" in schema and str(kind).upper() != "STRING" else ""
 
 
 def inlined(schema: Mapping[str, Any], *, what: str) -> dict[str, Any]:
@@ -167,7 +194,9 @@ def _as_subset(schema: Any) -> dict[str, Any]:
         written |= _told_open(written, schema["additionalProperties"])
 
     if isinstance(schema.get("anyOf"), list):
-        written = {**_chosen(schema["anyOf"]), **written}
+        chosen = _chosen(schema["anyOf"])
+        fits = written.get("type", chosen.get("type")) == chosen.get("type") or "anyOf" in chosen
+        written = {**(chosen if fits else {}), **written}
 
     if schema.get("format") in _FORMATS.get(str(written.get("type")), ()):
         written["format"] = schema["format"]

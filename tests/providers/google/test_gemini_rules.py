@@ -95,7 +95,9 @@ BROKEN: dict[str, dict[str, Any]] = {
     "tool-names-fit": declaring(name="my tool"),
     "tool-names-differ": asked(users(), tools=[*TOOLS, *TOOLS]),
     "parameters-are-objects": declaring(parameters={"type": "STRING"}),
-    "schemas-in-the-subset": declaring(parameters={"type": "OBJECT", "properties": {"a": {"type": "number"}}}),
+    "schemas-in-the-subset": declaring(
+        parameters={"type": "OBJECT", "properties": {"a": {"type": ["STRING", "NULL"]}}}
+    ),
     "tool-config-needs-tools": asked(users(), toolConfig={"functionCallingConfig": {"mode": "AUTO"}}),
     "tool-config-fits": asked(users(), tools=TOOLS, toolConfig={"functionCallingConfig": {"mode": "SOMETIMES"}}),
     "limit-is-positive": generating(maxOutputTokens=0),
