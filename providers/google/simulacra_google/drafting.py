@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeAlias
 
 from simulacra.cleaning import clean_json, clean_text
@@ -107,11 +108,44 @@ def _contents(messages: Sequence[Message], model: str) -> list[dict[str, Any]]:
     drafted = [_draft_once(message) for message in messages]
     asked = _generation_of(model)
 
+    for at in _unpaired(messages):
+        drafted[at] = _draft_with_ids(messages[at])
+
     for at, message in enumerate(messages if asked else ()):
         if isinstance(message, AssistantMessage) and _generation_of(message.model or "") not in ("", asked):
             drafted[at] = _unsigned(drafted[at])
 
     return drafted
+
+
+def _unpaired(messages: Sequence[Message]) -> list[int]:
+    """The places of messages whose calls without a vendor's id are not answered one by one and in order.
+
+    Without ids only their order pairs calls and results, so those ids that were made here have to do it (GM-R4).
+    """
+    found: list[int] = []
+    places: list[int] = []
+    called: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+
+    for at, message in enumerate(messages):
+        if message.role == "assistant":
+            found += places if called != told else []
+            places, called, told = [at], _made_ids(message), ()
+        else:
+            places.append(at)
+            told += _made_ids(message)
+
+    return found + (places if called != told else [])
+
+
+def _ids_made_for(message: Message) -> tuple[str, ...]:
+    ids = [block.tool_request_id for block in message.content if isinstance(block, ToolContent | ToolResultContent)]
+
+    return tuple(one for one in ids if one.startswith(MADE_ID))
+
+
+_made_ids = EncodedOnce(_ids_made_for)
 
 
 def _generation_of(model: str) -> str:
@@ -130,26 +164,27 @@ def _unsigned(content: dict[str, Any]) -> dict[str, Any]:
     return {**content, "parts": parts}
 
 
-def _draft(message: Message) -> dict[str, Any]:
+def _draft(message: Message, *, hides: str = MADE_ID) -> dict[str, Any]:
     is_reply = message.role == "assistant"
-    parts = [part for block in message.content for part in _parts(block, is_reply=is_reply)]
+    parts = [part for block in message.content for part in _parts(block, is_reply=is_reply, hides=hides)]
 
     return {"role": "model" if is_reply else "user", "parts": parts}
 
 
 _draft_once = EncodedOnce(_draft)
+_draft_with_ids = EncodedOnce(partial(_draft, hides="\0"))
 
 
-def _parts(block: Content, *, is_reply: bool) -> list[dict[str, Any]]:
+def _parts(block: Content, *, is_reply: bool, hides: str) -> list[dict[str, Any]]:
     match block:
         case TextContent():
             return [{"text": block.text, **(_beside(block) if is_reply else {})}]
         case ThinkingContent():
             return [_thought(block)]
         case ToolContent():
-            return [_call(block)]
+            return [_call(block, hides)]
         case ToolResultContent():
-            return _response(block)
+            return _response(block, hides)
         case MediaContent():
             return [{**_media(block), **(_beside(block) if is_reply else {})}]
         case RawContent():
@@ -180,20 +215,20 @@ def _thought(block: ThinkingContent) -> dict[str, Any]:
     return {"text": block.thought, "thought": True, **beside} if beside else {FOREIGN: "a thought of another vendor"}
 
 
-def _call(block: ToolContent) -> dict[str, Any]:
-    called = {**_named(block), "args": clean_json(block.params), **map_of(_told(block).get(CALL))}
+def _call(block: ToolContent, hides: str) -> dict[str, Any]:
+    called = {**_named(block, hides), "args": clean_json(block.params), **map_of(_told(block).get(CALL))}
 
     return {"functionCall": called, **_beside(block)}
 
 
-def _named(block: ToolContent | ToolResultContent) -> dict[str, Any]:
-    """Name and id of a call; an id that the vendor did not give is not told."""
-    own = {} if block.tool_request_id.startswith(MADE_ID) else {"id": block.tool_request_id}
+def _named(block: ToolContent | ToolResultContent, hides: str) -> dict[str, Any]:
+    """Name and id of a call; an id that the vendor did not give is not told, as a rule."""
+    own = {} if block.tool_request_id.startswith(hides) else {"id": block.tool_request_id}
 
     return {**own, "name": block.tool}
 
 
-def _response(block: ToolResultContent) -> list[dict[str, Any]]:
+def _response(block: ToolResultContent, hides: str) -> list[dict[str, Any]]:
     """What a tool returned is data: it goes under one key, as text where the API would read a reference in it (GM-R6)."""
     key = "output" if block.result.result else "error"
     texts = [part.text for part in block.content if isinstance(part, TextContent) and part.text.strip()]
@@ -203,7 +238,7 @@ def _response(block: ToolResultContent) -> list[dict[str, Any]]:
     if texts:
         response["texts"] = texts
 
-    answer = {**_named(block), "response": response}
+    answer = {**_named(block, hides), "response": response}
     media = [_media(part) for part in block.content if isinstance(part, MediaContent)]
 
     return [{"functionResponse": answer}, *media]
