@@ -6,7 +6,7 @@ from typing import Any
 
 from simulacra.rules import Wire
 from simulacra.rules.reading import JsonMap, is_blank, map_of, text_of
-from simulacra_anthropic.field_rules import MAX_MARKS, lacks_thinking, marks_in, output_schema
+from simulacra_anthropic.field_rules import MAX_MARKS, lacks_thinking, marks_in
 from simulacra_anthropic.message_rules import blocks_in
 from simulacra_anthropic.repairs import THINKING
 
@@ -20,9 +20,6 @@ def mend_fields(wire: Wire) -> Wire:
 
     if lacks_thinking(wire) is not None:
         wire = {key: value for key, value in wire.items() if key != "thinking"}
-
-    if output_schema(wire) is not None:
-        wire = _with_closed_output(wire)
 
     return _with_few_marks(wire)
 
@@ -57,39 +54,6 @@ def _with_called_tools(wire: Wire) -> Wire:
     dropped = {key for key in ("tools", "tool_choice") if key in wire}
 
     return {key: value for key, value in wire.items() if key not in dropped} if dropped else wire
-
-
-def _with_closed_output(wire: Wire) -> Wire:
-    schema = output_schema(wire)
-    closed = _closed(schema)
-
-    if closed == schema:
-        return wire
-
-    config = wire["output_config"]
-
-    return {**wire, "output_config": {**config, "format": {**config["format"], "schema": closed}}}
-
-
-def _closed(schema: Any) -> Any:
-    """A schema whose objects take no further properties."""
-    if isinstance(schema, list):
-        return [_closed(part) for part in schema]
-
-    if not isinstance(schema, dict):
-        return schema
-
-    closed = dict(schema)
-
-    for key in ("properties", "$defs", "definitions"):
-        if isinstance(schema.get(key), dict):
-            closed[key] = {name: _closed(part) for name, part in schema[key].items()}
-
-    for key in ("items", "anyOf", "allOf", "oneOf"):
-        if key in schema:
-            closed[key] = _closed(schema[key])
-
-    return {**closed, "additionalProperties": False} if schema.get("type") == "object" else closed
 
 
 def _with_few_marks(wire: Wire) -> Wire:

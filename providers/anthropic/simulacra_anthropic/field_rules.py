@@ -1,6 +1,6 @@
-"""Rules about the other fields of a request: system prompt, tools and choice, thinking, caching, output, size.
+"""Rules about the other fields of a request: system prompt, tools and choice, thinking, caching, size.
 
-Source: Anthropic's API reference (Messages) and its guides to tool use, thinking, prompt caching and structured outputs.
+Source: Anthropic's API reference (Messages) and its guides to tool use, thinking and prompt caching.
 """
 
 from __future__ import annotations
@@ -66,13 +66,6 @@ def _basics(mend: Mend) -> tuple[Rule, ...]:
             fix="Give another one",
             find=_blank_stops,
         ),
-        Rule(
-            name="output-objects-are-closed",
-            demand="an object in an output schema has additionalProperties false",
-            fix="It is set",
-            find=_open_objects,
-            repair=mend,
-        ),
     )
 
 
@@ -89,12 +82,6 @@ def _tools(mend: Mend) -> tuple[Rule, ...]:
             demand="the names of a request's tools differ",
             fix="Give one of the tools another name",
             find=_equal_names,
-        ),
-        Rule(
-            name="input-schemas-are-objects",
-            demand="a tool's input_schema is a JSON Schema of type object",
-            fix="Describe the arguments as an object's properties",
-            find=_strange_schemas,
         ),
         Rule(  # ANT-3
             name="calls-need-tools",
@@ -244,29 +231,6 @@ def _blank_stops(wire: Wire) -> Iterator[Found]:
             yield Found(("stop_sequences", at))
 
 
-def output_schema(wire: Wire) -> Any:
-    """The schema of the output that is asked for, if one is."""
-    return map_of(map_of(wire.get("output_config")).get("format")).get("schema")
-
-
-def _open_objects(wire: Wire) -> Iterator[Found]:
-    waiting: list[tuple[Path, Any]] = [(("output_config", "format", "schema"), output_schema(wire))]
-
-    while waiting:
-        here, schema = waiting.pop()
-
-        if isinstance(schema, list):
-            waiting += [((*here, at), part) for at, part in enumerate(schema)]
-        elif isinstance(schema, dict):
-            if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
-                yield Found(here)
-
-            for key in ("properties", "$defs", "definitions"):
-                waiting += [((*here, key, name), part) for name, part in map_of(schema.get(key)).items()]
-
-            waiting += [((*here, key), schema.get(key)) for key in ("items", "anyOf", "allOf", "oneOf")]
-
-
 def _strange_names(wire: Wire) -> Iterator[Found]:
     for at, tool in objects_in(wire.get("tools")):
         if not TOOL_NAME.fullmatch(text_of(tool.get("name"))) and tool.get("type") != "mcp_toolset":
@@ -283,14 +247,6 @@ def _equal_names(wire: Wire) -> Iterator[Found]:
             yield Found(("tools", at, "name"), repr(name))
 
         seen.add(name)
-
-
-def _strange_schemas(wire: Wire) -> Iterator[Found]:
-    for at, tool in objects_in(wire.get("tools")):
-        is_own = tool.get("type") in (None, "custom")
-
-        if is_own and map_of(tool.get("input_schema")).get("type") != "object":
-            yield Found(("tools", at, "input_schema"))
 
 
 def _undefined(wire: Wire) -> Iterator[Found]:

@@ -63,8 +63,8 @@ def _turns(mend: Mend) -> tuple[Rule, ...]:
         ),
         Rule(
             name="roles-known",
-            demand="a message is an object whose role is user or assistant; the system prompt stands in system",
-            fix="Give it the role it has",
+            demand="a message is an object whose role is user or assistant, or system from the second on",
+            fix="Give it the role it has; the system prompt stands in system",
             find=_strange_roles,
         ),
         Rule(
@@ -142,7 +142,10 @@ def _blocks(mend: Mend) -> tuple[Rule, ...]:
         ),
         Rule(  # MU-01, MU-R1
             name="media-fit",
-            demand="an image is JPEG, PNG, GIF or WebP, a document PDF or plain text, its data in base64",
+            demand=(
+                "an image is JPEG, PNG, GIF or WebP, at most 10 MB in base64 and 8,000 pixels a side, a document PDF or"
+                " plain text, their data in base64"
+            ),
             fix="A text that names it takes its place",
             find=_unfit_media,
             repair=mend,
@@ -199,8 +202,10 @@ def _strange_roles(wire: Wire) -> Iterator[Found]:
     messages = wire.get("messages")
 
     for at, message in enumerate(messages if isinstance(messages, list) else ()):
-        if map_of(message).get("role") not in _ROLES:
-            yield Found(("messages", at, "role"), repr(map_of(message).get("role")))
+        role = map_of(message).get("role")
+
+        if role not in _ROLES and not (role == "system" and at):
+            yield Found(("messages", at, "role"), repr(role))
 
 
 def _begun_by_model(wire: Wire) -> Iterator[Found]:

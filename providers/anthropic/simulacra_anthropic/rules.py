@@ -1,6 +1,7 @@
 """What the Messages API accepts, as one table: every request passes it last, `lint` reads it, the emulator refuses by it.
 
-Each group of rules stands in a file of its own, what they demand is put right in `mending` and `field_mending`.
+Each group of rules stands in a file of its own, what they demand is put right in `mending`, `field_mending` and
+`schema_mending`.
 """
 
 from __future__ import annotations
@@ -14,9 +15,16 @@ from simulacra_anthropic.field_mending import mend_fields
 from simulacra_anthropic.field_rules import field_rules
 from simulacra_anthropic.mending import mend_messages
 from simulacra_anthropic.message_rules import message_rules
+from simulacra_anthropic.schema_mending import mend_schemas
+from simulacra_anthropic.schema_rules import schema_rules
 
 RULES = RuleTable(
     vendor="anthropic",
     draft=partial(draft_request, settings=Settings(model="any")),
-    rules=(*message_rules(mend_messages), *call_rules(mend_messages), *field_rules(mend_fields)),
+    rules=(
+        *message_rules(mend_messages),
+        *call_rules(mend_messages),
+        *field_rules(mend_fields),
+        *schema_rules(mend_schemas),
+    ),
 )

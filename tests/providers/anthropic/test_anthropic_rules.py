@@ -50,6 +50,14 @@ def used(*contents: Any, **fields: Any) -> dict[str, Any]:
     return said(*contents, tools=[ADD], **fields)
 
 
+def tool_with(schema: Any) -> dict[str, Any]:
+    return said("hi", tools=[{"name": "add", "input_schema": schema}])
+
+
+def answering(schema: Any) -> dict[str, Any]:
+    return said("hi", output_config={"format": {"type": "json_schema", "schema": schema}})
+
+
 BROKEN: dict[str, dict[str, Any]] = {
     "messages-given": said(),
     "roles-known": said("hi") | {"messages": [{"role": "system", "content": "Be kind."}]},
@@ -84,12 +92,8 @@ BROKEN: dict[str, dict[str, Any]] = {
     "request-small-enough": said("x" * MAX_BYTES),
     "system-not-blank": said("hi", system=[text("")]),
     "stop-sequences-not-blank": said("hi", stop_sequences=[" "]),
-    "output-objects-are-closed": said(
-        "hi", output_config={"format": {"type": "json_schema", "schema": {"type": "object", "properties": {}}}}
-    ),
     "tool-names-fit": said("hi", tools=[{**ADD, "name": "my tool"}]),
     "tool-names-differ": said("hi", tools=[ADD, ADD]),
-    "input-schemas-are-objects": said("hi", tools=[{"name": "add", "input_schema": {"type": "string"}}]),
     "calls-need-tools": said("hi", [call()], [result()]),
     "tool-choice-needs-tools": said("hi", tool_choice={"type": "auto"}),
     "tool-choice-fits": used("hi", tool_choice={"type": "tool", "name": "sub"}),
@@ -104,6 +108,13 @@ BROKEN: dict[str, dict[str, Any]] = {
     "longer-cache-first": said(
         [text("hi", cache_control={**MARK, "ttl": "1h"})], system=[text("Be kind.", cache_control=MARK)]
     ),
+    "input-schemas-are-objects": tool_with({"type": "string"}),
+    "input-schemas-choose-inside": tool_with({"type": "object", "anyOf": [{"required": ["a"]}]}),
+    "argument-names-fit": tool_with({"type": "object", "properties": {"filter[id]": {}}}),
+    "output-objects-are-closed": answering({"type": "object", "properties": {}}),
+    "output-objects-name-their-properties": answering({"type": "object", "additionalProperties": {"type": "integer"}}),
+    "output-keywords-fit": answering({"type": "integer", "minimum": 1}),
+    "output-references-end": answering({"$ref": "#"}),
 }
 BY_NAME = {rule.name: rule for rule in RULES.rules}
 REPAIRABLE = [name for name in BROKEN if BY_NAME[name].repair is not None]
