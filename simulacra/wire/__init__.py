@@ -6,6 +6,7 @@ Public for custom providers. Nothing here imports an SDK or an HTTP client; plug
 from simulacra.wire.clients import ClientPerLoop
 from simulacra.wire.encoded import EncodedOnce
 from simulacra.wire.failures import reason_of, transport_error, typed_errors, unreachable
+from simulacra.wire.image_size import image_size_of
 from simulacra.wire.media import image_type_of, normal_media_type, placeholder_text
 from simulacra.wire.reading import CLOSE_SECONDS, read_chunks, read_whole
 from simulacra.wire.sdk_options import check_extra, default_timeout, merge_extra, split_params
@@ -20,6 +21,7 @@ __all__ = [
     "ServerEvent",
     "check_extra",
     "default_timeout",
+    "image_size_of",
     "image_type_of",
     "merge_extra",
     "normal_media_type",

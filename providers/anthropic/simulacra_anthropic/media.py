@@ -8,14 +8,23 @@ from typing import Any
 
 from simulacra.messages import MediaContent, MediaKind
 from simulacra.rules.reading import JsonMap, is_blank, map_of, text_of
-from simulacra.wire import image_type_of, normal_media_type, placeholder_text
+from simulacra.wire import image_size_of, image_type_of, normal_media_type, placeholder_text
 
 IMAGE_TYPES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 PDF = "application/pdf"
 MEDIA_TYPES = IMAGE_TYPES | {PDF, "text/plain"}
 _BASE64_START = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+MAX_IMAGE = 10 * 1024 * 1024
+"""Most characters of an image in base64; what counts is the text, not the bytes.
+
+Source: refusals of the API (anthropics/claude-code#12167, with the limit of then) and kolega-ai/kolega-code#354.
+"""
+MAX_SIDE = 8000
+"""Most pixels of an image's side. Source: https://platform.claude.com/docs/en/build-with-claude/vision."""
 _SHOWN = 64
 """How many characters of data are looked at: it may be megabytes."""
+_SHOWN_OF_JPEG = 400_000
+"""The same, where the size stands behind the metadata."""
 _TEXT_TYPES = frozenset({"application/json", "application/xml", "application/x-yaml"})
 
 
@@ -35,6 +44,9 @@ def media_block(media: MediaContent) -> dict[str, Any] | str:
 
         if media.file_id is None and media_type not in IMAGE_TYPES:
             return f"images must be {', '.join(sorted(IMAGE_TYPES))}, not {media_type}"
+
+        if media.data is not None and (fault := _size_fault(media.data, -(-len(media.data) // 3) * 4)):
+            return fault
 
         return {"type": "image", "source": _source(media, media_type)}
 
@@ -96,9 +108,42 @@ def _data_fault(kind: str, media_type: str, data: str) -> str:
     if media_type not in IMAGE_TYPES:
         return f"images must be {', '.join(sorted(IMAGE_TYPES))}, not {media_type}"
 
-    shown = image_type_of(base64.b64decode(data[: _SHOWN - len(data[:_SHOWN]) % 4]))
+    start = _decoded(data, _SHOWN_OF_JPEG if media_type == "image/jpeg" else _SHOWN)
+    shown = image_type_of(start)
 
-    return "" if shown in (None, media_type) else f"it is called {media_type}, but it is {shown}"
+    return (
+        _size_fault(start, len(data))
+        if shown in (None, media_type)
+        else f"it is called {media_type}, but it is {shown}"
+    )
+
+
+def _decoded(data: str, length: int) -> bytes:
+    """The first bytes of a text in base64; none when it is no such text."""
+    start = data[:length]
+
+    try:
+        return base64.b64decode(start[: len(start) - len(start) % 4])
+    except ValueError:
+        return b""
+
+
+def _size_fault(start: bytes, length: int) -> str:
+    """What of an image's size the API refuses; empty when nothing.
+
+    Args:
+        start: The image's first bytes.
+        length: Its length in base64.
+    """
+    if length > MAX_IMAGE:
+        return f"it has {length:,} characters in base64, and the API takes {MAX_IMAGE:,}"
+
+    width, height = image_size_of(start) or (0, 0)
+
+    if max(width, height) > MAX_SIDE:
+        return f"it has {width} x {height} pixels, and the API takes {MAX_SIDE} a side"
+
+    return ""
 
 
 def _document_source(media: MediaContent, media_type: str) -> dict[str, Any] | str:

@@ -81,8 +81,8 @@ def _fitting(schema: Any) -> Any:
             fitting[key] = _fitting(fitting[key])
 
     if "oneOf" in fitting:
-        chosen = fitting.pop("oneOf")
-        fitting["anyOf"] = [*fitting.get("anyOf", []), *(chosen if isinstance(chosen, list) else [])]
+        branches = (fitting.get("anyOf"), fitting.pop("oneOf"))
+        fitting["anyOf"] = [part for given in branches if isinstance(given, list) for part in given]
 
     if unknown:
         said = ", ".join(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in unknown.items())
