@@ -33,9 +33,9 @@ class ContentMender:
     """Puts the contents of requests right."""
 
     def __init__(self) -> None:
-        self._tidy: dict[bool, list[Any]] = {}
-        """The contents of the last request that was tidy, for models that want signatures and for others: an agent's next
-        request begins with them."""
+        self._known: dict[bool, tuple[list[Any], list[JsonMap]]] = {}
+        """Contents of the last request and what was made of them, one for one, for models that want signatures and for
+        others: an agent's next request begins with them."""
 
     def __call__(self, wire: Wire) -> Wire:
         """The request with its contents put right; the same object when there was nothing to do."""
@@ -44,23 +44,42 @@ class ContentMender:
         if not isinstance(contents, list):
             return wire
 
-        begin = _begin_of_news(contents, self._tidy.get(signs, []))
+        given, made = self._known.get(signs, ([], []))
+
+        if _is_same(made, contents):
+            return wire
+
+        begin = _begin_of_news(contents, given)
         news = contents[begin:]
 
         if not all(map_of(content).get("role") in _ROLES for content in news):
             return wire  # whose words these are only the user knows
 
-        if not _is_same(_mended(news, signs=signs, leads=not begin), news):
-            mended = _mended(contents, signs=signs, leads=True)
-            return wire if mended == contents else {**wire, "contents": mended}
+        mended = _settled(news, signs=signs, leads=not begin)
 
-        self._tidy[signs] = contents
+        if begin and not (mended and mended[0]["role"] == "model"):  # what stands before is not to be left alone
+            begin, news, mended = 0, contents, _settled(contents, signs=signs, leads=True)
 
-        return wire
+        whole = [*made[:begin], *mended]
+
+        if [content["role"] for content in mended] == [content["role"] for content in news]:
+            self._known[signs] = (list(contents), whole)
+
+        return wire if _is_same(whole, contents) or whole == contents else {**wire, "contents": list(whole)}
 
 
 mend_contents = ContentMender()
 """The one that all requests pass: what it remembers is worth the more the more it sees."""
+
+
+def _settled(contents: list[Any], *, signs: bool, leads: bool) -> list[JsonMap]:
+    """Contents put right, until there is nothing left to do."""
+    mended = _mended(contents, signs=signs, leads=leads)
+
+    while not _is_same(mended, contents):
+        contents, mended = mended, _mended(mended, signs=signs, leads=leads)
+
+    return mended
 
 
 def _begin_of_news(contents: list[Any], known: list[Any]) -> int:
