@@ -13,8 +13,6 @@ from simulacra.errors import (
     ConnectionFailedError,
     ProtocolError,
     ProviderError,
-    QuotaExceededError,
-    RateLimitError,
     SimulacraError,
 )
 from simulacra.http_errors import error_from_status
@@ -107,14 +105,10 @@ def reported_error(
     if str(told.get("status")) == "INVALID_ARGUMENT" and "API key" in str(told.get("message")):
         effective = 401
 
-    error = error_from_status(effective, hinted, {"error": said}, url=url, sent=sent)
+    if effective == 429 and _is_used_up(details, said["message"], waited):
+        said["type"] = "insufficient_quota"
 
-    if isinstance(error, RateLimitError) and _is_used_up(details, said["message"], waited):
-        return QuotaExceededError(
-            str(error), status=error.status, code=error.code, request_id=error.request_id, retryable=False
-        )
-
-    return error
+    return error_from_status(effective, hinted, {"error": said}, url=url, sent=sent)
 
 
 def _is_used_up(details: list[dict[str, Any]], message: str, waited: float | None) -> bool:
