@@ -10,6 +10,13 @@ from typing import Any, Literal
 
 from simulacra.messages import Usage
 from simulacra.rules import RuleTable, Wire
+from simulacra.testing.emulators.anthropic_blocks import (
+    StreamedBlock,
+    call_block,
+    given_block,
+    text_block,
+    thinking_block,
+)
 from simulacra.testing.emulators.anthropic_limits import MarkedCache, limit_headers
 from simulacra.testing.emulators.replies import COUNTED, EmulatedReply, EmulatedRequest, pieces_of
 from simulacra.testing.emulators.server import RequestListener, Script, VendorEmulator
@@ -100,9 +107,9 @@ class AnthropicEmulator(VendorEmulator):
         ended: list[dict[str, Any]] = []
 
         for index, block in enumerate(self._blocks(reply)):
-            pending = [*ended, {"type": "content_block_start", "index": index, "content_block": _opened(block)}]
+            pending = [*ended, {"type": "content_block_start", "index": index, "content_block": block.opened}]
 
-            for delta in _deltas(block, reply):
+            for delta in block.deltas:
                 writes.append([*pending, {"type": "content_block_delta", "index": index, "delta": delta}])
                 pending = []
 
@@ -120,8 +127,7 @@ class AnthropicEmulator(VendorEmulator):
         return [b"".join(message_stream(events)) for events in writes]
 
     def render_whole(self, reply: EmulatedReply, request: EmulatedRequest) -> Any:
-        content = [{key: value for key, value in block.items() if key != "place"} for block in self._blocks(reply)]
-
+        content = [block.whole for block in self._blocks(reply)]
         counted = _counted(self._usage(reply, request))
 
         return {**self._message(request), "content": content, **self._ending(reply), **counted}
@@ -158,51 +164,23 @@ class AnthropicEmulator(VendorEmulator):
             "stop_sequence": None,
         }
 
-    def _blocks(self, reply: EmulatedReply) -> Iterator[dict[str, Any]]:
-        """The blocks of a reply, whole; a call also has its place among the calls."""
+    def _blocks(self, reply: EmulatedReply) -> Iterator[StreamedBlock]:
+        yield from map(given_block, reply.blocks)
+
         if reply.thinking:
-            yield {"type": "thinking", "thinking": "".join(pieces_of(reply.thinking)), "signature": _SIGNATURE}
+            yield thinking_block(reply.thinking, _SIGNATURE)
 
         if reply.text or reply.refusal:
-            yield {"type": "text", "text": "".join([*pieces_of(reply.text), *pieces_of(reply.refusal)])}
+            yield text_block([*pieces_of(reply.text), *pieces_of(reply.refusal)])
 
         for place, call in enumerate(reply.calls):
-            given = call.id
-            call_id = f"toolu_{len(self.requests)}_{place}" if given is None else given
-            arguments = call.arguments if isinstance(call.arguments, Mapping) else _read("".join(call.fragments))
-            yield {"type": "tool_use", "id": call_id, "name": call.tool, "input": arguments, "place": place}
+            yield call_block(call, f"toolu_{len(self.requests)}_{place}" if call.id is None else call.id)
 
     @staticmethod
     def _ending(reply: EmulatedReply) -> dict[str, Any]:
         usual = "refusal" if reply.refusal else "tool_use" if reply.calls else "end_turn"
 
         return {"stop_reason": usual if reply.finish == "" else reply.finish, "stop_sequence": None}
-
-
-def _opened(block: dict[str, Any]) -> dict[str, Any]:
-    """A block as it opens: what streams is still empty."""
-    match block["type"]:
-        case "text":
-            return {"type": "text", "text": ""}
-        case "thinking":
-            return {"type": "thinking", "thinking": "", "signature": ""}
-        case _:
-            return {"type": "tool_use", "id": block["id"], "name": block["name"], "input": {}}
-
-
-def _deltas(block: dict[str, Any], reply: EmulatedReply) -> Iterator[dict[str, Any]]:
-    match block["type"]:
-        case "text":
-            for piece in (*pieces_of(reply.text), *pieces_of(reply.refusal)):
-                yield {"type": "text_delta", "text": piece}
-        case "thinking":
-            for piece in pieces_of(reply.thinking):
-                yield {"type": "thinking_delta", "thinking": piece}
-
-            yield {"type": "signature_delta", "signature": block["signature"]}
-        case _:
-            for fragment in ("", *reply.calls[block["place"]].fragments):
-                yield {"type": "input_json_delta", "partial_json": fragment}
 
 
 def _counted(usage: Usage | None, *, opening: bool = False) -> dict[str, Any]:
@@ -222,11 +200,3 @@ def _counted(usage: Usage | None, *, opening: bool = False) -> dict[str, Any]:
         counted["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
 
     return {"usage": counted}
-
-
-def _read(text: str) -> Any:
-    """Arguments as a message that is not streamed shows them; what is no JSON it cannot show."""
-    try:
-        return json.loads(text or "{}")
-    except ValueError:
-        return {}

@@ -128,7 +128,8 @@ class GeminiEmulator(VendorEmulator):
             found = pieces_of(text)
             return ("".join(found),) if joined and found else found
 
-        parts: list[dict[str, Any]] = [{"text": piece, "thought": True} for piece in pieces(reply.thinking)]
+        parts: list[dict[str, Any]] = [dict(block) for block in reply.blocks]
+        parts += [{"text": piece, "thought": True} for piece in pieces(reply.thinking)]
         parts += [{"text": piece} for piece in (*pieces(reply.text), *pieces(reply.refusal))]
 
         for place, call in enumerate(reply.calls):

@@ -114,6 +114,7 @@ class OpenAIResponsesEmulator(VendorEmulator):
 
     def _items(self, reply: EmulatedReply, status: str = "completed") -> Iterator[dict[str, Any]]:
         number = len(self.requests)
+        yield from map(dict, reply.blocks)
 
         if reply.thinking:
             summary = [{"type": "summary_text", "text": "".join(pieces_of(reply.thinking))}]
@@ -177,8 +178,11 @@ class OpenAIResponsesEmulator(VendorEmulator):
 
 def _told(place: int, item: dict[str, Any], reply: EmulatedReply) -> tuple[_Events, _Events, _Events]:
     """What opens an item, its deltas, and what closes it."""
-    at = {"item_id": item["id"], "output_index": place}
+    at = {"item_id": item.get("id"), "output_index": place}
     done = {"type": "response.output_item.done", "output_index": place, "item": item}
+
+    if place < len(reply.blocks):
+        return [{**done, "type": "response.output_item.added"}], [], [done]
 
     match item["type"]:
         case "reasoning":

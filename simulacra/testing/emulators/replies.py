@@ -53,6 +53,8 @@ class EmulatedReply:
     """One answer of the vendor. Events are counted as the vendor sends them, its opening ones included.
 
     Args:
+        blocks: Parts in the vendor's own form, ahead of the words: content blocks of Anthropic, output items of the
+            Responses API, parts of Gemini. Chat completions have none.
         thinking: What the model thinks first.
         text: What it says.
         refusal: What it says to refuse.
@@ -76,6 +78,7 @@ class EmulatedReply:
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")  # scripts in files are read by pydantic
 
+    blocks: Sequence[Mapping[str, Any]] = ()
     thinking: Pieces = ()
     text: Pieces = ()
     refusal: Pieces = ()
