@@ -65,8 +65,9 @@ class AnthropicProvider(ModelProvider):
             in a mapping), or a function that gives them for each request, such as one that renews a token.
         server_tools: Tools that the service runs itself, as the API describes them.
         context_transformers: Applied to every request of this provider before the conversation's.
-        extra: Fields of the request, `betas`, `disable_parallel_tool_use`, and the SDK's `extra_headers`, `extra_query`,
-            `extra_body` and `timeout`, sent as they are.
+        extra: Fields of the request (`context_management`, `metadata`, `stop_sequences`, `service_tier`, ...), `betas` that
+            they need (as files by their id do: `files-api-2025-04-14`), `disable_parallel_tool_use`, and the SDK's
+            `extra_headers`, `extra_query`, `extra_body` and `timeout`, sent as they are.
 
     Raises:
         ConfigurationError: An argument cannot be right.
