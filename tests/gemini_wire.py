@@ -49,18 +49,18 @@ def call(name="add", args=None, **fields):
     return {"functionCall": {**own, "name": name, "args": {} if args is None else args}, **fields}
 
 
-def events_of(*chunks):
+def events_of(*chunks, asked=""):
     """The events of a whole reply."""
-    decoder = GeminiDecoder({"content-type": "text/event-stream"})
+    decoder = GeminiDecoder({"content-type": "text/event-stream"}, asked=asked)
 
     return [*(event for one in chunks for event in decoder.decode(one)), *decoder.end()]
 
 
-def message_of(*chunks, model=MODEL):
+def message_of(*chunks, model=MODEL, asked=""):
     """The message of a whole reply."""
     fold = Fold("reply", 0, model_kind="google", model=model)
 
-    for event in events_of(*chunks):
+    for event in events_of(*chunks, asked=asked):
         fold.apply(event)
 
     return fold.message()

@@ -30,7 +30,7 @@ from simulacra.streaming import (
     UsageUpdate,
 )
 from simulacra_google.errors import reported_error
-from simulacra_google.marks import CALL, KIND, MADE_ID, SIGNATURE, THOUGHT
+from simulacra_google.marks import CALL, KIND, MADE_ID, SIGNATURE, SIGNED_FOR, THOUGHT
 
 _STOPS: Mapping[str, StopReason] = {
     "MAX_TOKENS": "max_tokens",
@@ -54,9 +54,15 @@ _PLAIN_DATA = frozenset({"mimeType", "data"})
 
 
 class GeminiDecoder:
-    """Decodes the chunks of one reply."""
+    """Decodes the chunks of one reply.
 
-    def __init__(self, headers: Mapping[str, str] | None = None) -> None:
+    Args:
+        headers: Of the response.
+        asked: The model that was asked.
+    """
+
+    def __init__(self, headers: Mapping[str, str] | None = None, *, asked: str = "") -> None:
+        self._asked = {SIGNED_FOR: asked} if asked else {}
         self._headers = dict(headers or {})
         self._next_index = 0
         self._open: tuple[str, int] | None = None
@@ -200,7 +206,7 @@ class GeminiDecoder:
             yield ThinkingDelta(index, part["text"]) if kind == "thinking" else TextDelta(index, part["text"])
 
         if signature:
-            yield ContentExtended(index, {SIGNATURE: signature})
+            yield ContentExtended(index, {SIGNATURE: signature, **self._asked})
 
         if stands_alone:
             yield from self._close()
@@ -218,7 +224,8 @@ class GeminiDecoder:
 
         if told or signature:
             yield ContentExtended(
-                index, {**({SIGNATURE: signature} if signature else {}), **({KIND: told} if told else {})}
+                index,
+                {**({SIGNATURE: signature, **self._asked} if signature else {}), **({KIND: told} if told else {})},
             )
 
         yield ContentStop(index)
@@ -235,7 +242,7 @@ class GeminiDecoder:
         yield MediaDelta(self._open[1], data["mimeType"], base64.b64decode(data["data"]))
 
         if signature:
-            yield ContentExtended(self._open[1], {SIGNATURE: signature})
+            yield ContentExtended(self._open[1], {SIGNATURE: signature, **self._asked})
             yield from self._close()
 
     def _executable(self, part: dict[str, Any]) -> Iterator[StreamEvent]:

@@ -31,7 +31,7 @@ from simulacra.rules.reading import map_of
 from simulacra.schema import ToolDefinition
 from simulacra.wire import EncodedOnce, merge_extra, placeholder_text
 from simulacra.wire.sdk_options import SDK_OPTIONS
-from simulacra_google.marks import CALL, FOREIGN, KIND, MADE_ID, SIGNATURE
+from simulacra_google.marks import CALL, FOREIGN, KIND, MADE_ID, SIGNATURE, SIGNED_FOR
 from simulacra_google.media import media_part
 from simulacra_google.reading import PART_KINDS
 from simulacra_google.schema import gemini_schema, output_schema
@@ -106,13 +106,13 @@ def _camel(name: str) -> str:
 def _contents(messages: Sequence[Message], model: str) -> list[dict[str, Any]]:
     """The history; signatures of another model stay behind."""
     drafted = [_draft_once(message) for message in messages]
-    asked = _generation_of(model)
+    generation = _generation_of(model)
 
     for at in _unpaired(messages):
         drafted[at] = _draft_with_ids(messages[at])
 
-    for at, message in enumerate(messages if asked else ()):
-        if isinstance(message, AssistantMessage) and _generation_of(message.model or "") not in ("", asked):
+    for at, message in enumerate(messages):
+        if isinstance(message, AssistantMessage) and _is_of_another(_signer(message), model, generation):
             drafted[at] = _unsigned(drafted[at])
 
     return drafted
@@ -153,6 +153,28 @@ def _generation_of(model: str) -> str:
     found = _GENERATION.search(model)
 
     return found[0] if found else ""
+
+
+def _signer_of(message: Message) -> tuple[str, str]:
+    """The model that was asked when a reply was signed, and the generation of the one that answered; empty if unknown."""
+    marks = (block.extended or {} for block in message.content if isinstance(block, _Own))
+    asked = next((mark[SIGNED_FOR] for mark in marks if isinstance(mark.get(SIGNED_FOR), str)), "")
+    answered = message.model if isinstance(message, AssistantMessage) else None
+
+    return asked, _generation_of(answered or "")
+
+
+_signer = EncodedOnce(_signer_of)
+
+
+def _is_of_another(signer: tuple[str, str], model: str, generation: str) -> bool:
+    """Whether signatures are of another model than the one that is asked now, as far as names tell."""
+    asked, answered = signer
+
+    if asked:
+        return asked != model and _generation_of(asked) != generation
+
+    return "" not in (answered, generation) and answered != generation
 
 
 def _unsigned(content: dict[str, Any]) -> dict[str, Any]:

@@ -102,7 +102,7 @@ class GoogleProvider(ModelProvider):
         observer = request.observer
         params = await observer.before_request(await self.prepare(request))
         response = await self._post("streamGenerateContent", params)
-        decoder = GeminiDecoder(response.headers)
+        decoder = GeminiDecoder(response.headers, asked=self.model)
 
         try:
             if "json" in response.headers.get("content-type", ""):

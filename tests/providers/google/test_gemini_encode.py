@@ -212,6 +212,23 @@ def test_goo_2_signatures_stay_behind_when_the_model_changes(model):
     assert sent_back(message, model=model) == [text("a")]
 
 
+@pytest.mark.parametrize(
+    ("asked", "then", "kept"),
+    [
+        ("gemini-3-pro-preview", "gemini-3-pro-preview", True),  # another model answers under this name
+        ("gemini-flash-latest", "gemini-flash-latest", True),
+        ("gemini-3-pro-preview", "gemini-3-pro", True),
+        ("gemini-3-pro-preview", "gemini-2.5-pro", False),
+        ("gemini-flash-latest", "gemini-2.5-pro", False),
+    ],
+)
+def test_goo_2_the_model_that_was_asked_decides_whose_signature_it_is(asked, then, kept):
+    signed = text("a", thoughtSignature="U0lH")
+    message = message_of({**chunk(signed, finish=STOP), "modelVersion": "gemini-3.1-pro-preview"}, asked=asked)
+
+    assert sent_back(message, model=then) == [signed if kept else text("a")]
+
+
 def test_an_id_that_was_made_here_is_told_neither_with_the_call_nor_with_its_result():
     message = message_of(chunk(call(args={"a": 1}), call(args={"a": 2})), chunk(finish=STOP))
     _, called, answered = contents_of(user(), message, answers(message))

@@ -140,10 +140,11 @@ async def test_the_last_usage_counts(serve, name):
 @needs_recordings
 @pytest.mark.parametrize("name", [name for name in ANSWERS if name != "ge-blocked-1"])
 async def test_a_recorded_answer_goes_back_as_it_came(serve, name):
-    async with serve([recorded(name)]) as (_, provider):
+    model = chunks_in(name)[-1]["modelVersion"]
+
+    async with serve([recorded(name)], model=model) as (_, provider):
         message = load_message(dump_message(await reply_of(provider)))
 
-    model = chunks_in(name)[-1]["modelVersion"]
     params = encode_request(ModelRequest(messages=[user("q"), message, answered(message)]), Settings(model=model))
     sent = params["contents"][1]["parts"]
     ids = [part["functionCall"].get("id") for part in sent if "functionCall" in part]
