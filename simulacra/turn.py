@@ -43,7 +43,8 @@ from simulacra.streaming import Fold, OpenStream, StreamEvent, opens_reply
 if TYPE_CHECKING:
     from simulacra.dialog.run import Run
 
-SETTLE_SECONDS = 0.1
+SETTLE_SECONDS = 0.09
+"""What work may take to end once it was cancelled: all of it settles within 100 ms, what is real of them included."""
 _CLOSE_SECONDS = SETTLE_SECONDS / 2
 Step = Callable[[], Awaitable[None]]
 Act = Callable[[], Event | None]

@@ -21,8 +21,9 @@ from simulacra.scopes import cancel_scope
 from simulacra.tools.signature import plain_function
 
 StopReason = Literal["timeout", "cancelled"]
-STOP_SECONDS = 0.1
-"""So long a thread may take to come to its end by itself once its turn was cancelled (T13)."""
+STOP_SECONDS = 0.08
+"""So long a thread may take to come to its end by itself once its turn was cancelled; what is left of the 100 ms that a
+cancel may take, the turn needs to end (T13)."""
 
 
 @dataclass(slots=True)

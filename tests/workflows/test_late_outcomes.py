@@ -165,3 +165,24 @@ async def test_t14_a_late_outcome_is_marked_off_from_what_the_user_says(scripted
 
     assert text.count("</result>") == 1
     assert text.endswith("</result>")
+
+
+async def test_t14_what_is_left_behind_leaves_the_turn_time_to_end_within_its_bound(
+    scripted, fake_clock, group, stubborn
+):
+    lock = Lock(polite=False)
+
+    cases = (("lock", lock.tool, lock.entered), ("stubborn", stubborn, stubborn.entered))
+
+    for name, tool, entered in cases:
+        conversation, _ = scripted(calls((name, {})), toolkit=[tool])
+        asked = Asked(group, conversation.prompt, "go")
+        await until(entered.is_set)
+        await settle()
+        conversation.cancel_response()
+        await fake_clock.advance(0.095)
+        await asked.ended.wait()
+        assert outcomes(conversation.messages[-1])[0]["error"] == "still_running"
+
+    lock.go.set()
+    stubborn.opened.set()
