@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+import socket
 import sys
 import urllib.request
 from pathlib import Path
@@ -55,6 +56,16 @@ def test_an_unknown_vendor_is_named(runner):
 
     assert result.exit_code == 2
     assert "no emulator of 'nobody'; there are: anthropic" in result.stderr
+
+
+@pytest.mark.parametrize("port", ["99999", "taken"])
+def test_a_port_that_cannot_be_served_ends_the_command(terminal, port):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        chosen = str(taken.getsockname()[1]) if port == "taken" else port
+        command = terminal(*COMMAND, "--vendor", "anthropic", "--port", chosen)
+
+        assert command.wait_for(r"port (\d+) cannot be served")[1] == chosen
+        assert command.wait_for_exit() == 2
 
 
 @pytest.mark.parametrize(("text", "said"), [("{", "line 1 is no reply"), ('{"txt": "a"}', "line 1"), ("", "no reply")])

@@ -21,6 +21,7 @@ from anyio.abc import SocketAttribute, SocketStream, TaskStatus
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from simulacra import registry
+from simulacra.errors import ConfigurationError
 from simulacra.rules import RuleTable, Violation, Wire
 from simulacra.testing.emulators.connection import Connection
 from simulacra.testing.emulators.replies import EmulatedReply, EmulatedRequest, http_error
@@ -120,10 +121,22 @@ class VendorEmulator(ABC):
         return bool((request.body or {}).get("stream"))
 
     def start(self) -> None:
-        """Begin to serve, on a free port."""
+        """Begin to serve.
+
+        Raises:
+            ConfigurationError: The port is taken, or is none.
+        """
         self._portal = start_blocking_portal("asyncio")
         portal = self._portal.__enter__()
-        self._serving, self._port = portal.start_task(self._serve)
+
+        try:
+            self._serving, self._port = portal.start_task(self._serve)
+        except (OSError, OverflowError) as error:
+            self._portal.__exit__(None, None, None)  # its thread would keep the program from ending
+            self._portal = None
+            raise ConfigurationError(
+                f"port {self._port} cannot be served: {error}. Leave it out for a free one"
+            ) from error
 
     def stop(self) -> None:
         """Stop serving and close every connection."""
