@@ -37,8 +37,8 @@ def input_of(text_or_contents: TextOrContents) -> UserMessage:
     else:
         message = UserMessage(_blocks_of(text_or_contents))
 
-    if all(isinstance(block, TextContent) and not block.text for block in message.content):
-        raise ConfigurationError("a prompt needs content: give a text that is not empty, or content blocks")
+    if all(isinstance(block, TextContent) and not block.text.strip() for block in message.content):
+        raise ConfigurationError("a prompt needs content: give a text that is more than blanks, or content blocks")
 
     return message
 

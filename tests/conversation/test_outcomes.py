@@ -138,7 +138,9 @@ async def test_d_1_a_reply_is_stored_as_it_came_out_of_the_transformers():
     assert response.message.id != "another"
 
 
-@pytest.mark.parametrize("nothing", ["", [], [TextContent("")], [TextContent(""), TextContent("")], UserMessage(())])
+@pytest.mark.parametrize(
+    "nothing", ["", " \n", [], [TextContent("")], [TextContent(""), TextContent("")], UserMessage(())]
+)
 async def test_conv_8_nothing_to_send_is_refused_before_anything_happens(nothing):
     conversation = talk()
     heard = Heard(conversation)

@@ -76,7 +76,7 @@ async def test_wf_6_the_conversation_tells_of_queued_messages_too(managed):
     assert [name for name in log.names() if name.startswith("input_")] == ["input_queued", "input_sent"]
 
 
-@pytest.mark.parametrize("empty", ["", [], [TextContent("")]])
+@pytest.mark.parametrize("empty", ["", "\n", [], [TextContent("")]])
 async def test_wf_7_queueing_nothing_is_refused_and_ends_nothing(managed, empty):
     manager, _ = managed("one")
     refused = []

@@ -34,7 +34,7 @@ class MessageMender:
             return wire
 
         if _are_tidy(turns, _begin_of_news(turns, self._tidy)):
-            self._tidy = turns
+            self._tidy = list(turns)  # a copy: the caller may go on with its own list
             return wire
 
         if not all(map_of(turn).get("role") in _ROLES for turn in turns):

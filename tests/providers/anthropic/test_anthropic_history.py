@@ -9,6 +9,7 @@ import re
 import pytest
 from messages_wire import params_of, result, turns_of, user
 from simulacra_anthropic.repairs import OPENING
+from simulacra_anthropic.rules import RULES
 
 from simulacra.errors import ConfigurationError
 from simulacra.messages import (
@@ -356,3 +357,13 @@ def test_changing_a_request_changes_nothing_stored():
 
     assert stored.content[0].params == {"a": [1]}
     assert stored.content[1].extended["citations"][0]["n"] == [1]
+
+
+def test_a_list_that_has_grown_is_looked_at_again():
+    turns = [{"role": "user", "content": "hi"}]
+    wire = {"model": "m", "max_tokens": 9, "messages": turns}
+    assert RULES.repair(wire) is wire
+
+    turns.append({"role": "user", "content": " "})
+    assert RULES.check(wire)
+    assert RULES.check(RULES.repair(wire)) == ()
