@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
 
 from simulacra.rules import Found, Rule, Wire
 from simulacra.rules.reading import map_of, texts_in
 from simulacra_openai.call_rules import FUNCTION_NAME
+from simulacra_openai.common_rules import OUTPUT_FORMATS, is_number, metadata_fits, numbers_in_range
 from simulacra_openai.presets import Preset
 from simulacra_openai.strict import strict_fault
 from simulacra_openai.wire_reading import messages_of
@@ -28,7 +28,6 @@ _RANGES = {
     "top_logprobs": (0, 20),
     "n": (1, 128),
 }
-_FORMATS = frozenset({"text", "json_object", "json_schema"})
 _NOT_PREDICTED = ("tools", "max_completion_tokens", "audio", "logprobs")
 
 
@@ -101,13 +100,7 @@ def _limits(mend: Callable[[Wire], Wire]) -> tuple[Rule, ...]:
             repair=mend,
             code="unsupported_parameter",
         ),
-        Rule(
-            name="numbers-in-range",
-            demand=f"{', '.join(_RANGES)} keep their ranges",
-            fix="Choose a number in the range",
-            find=_out_of_range,
-            code="invalid_value",
-        ),
+        numbers_in_range(_RANGES),
         Rule(
             name="stop-sequences-few",
             demand=f"stop is a text, or an array of 1 to {MAX_STOPS} texts",
@@ -115,13 +108,7 @@ def _limits(mend: Callable[[Wire], Wire]) -> tuple[Rule, ...]:
             find=_strange_stops,
             code="invalid_value",
         ),
-        Rule(
-            name="metadata-fits",
-            demand="metadata has at most 16 pairs of texts, keys of at most 64 and values of at most 512 characters",
-            fix="Shorten it",
-            find=_strange_metadata,
-            code="invalid_value",
-        ),
+        metadata_fits(),
     )
 
 
@@ -164,11 +151,6 @@ def _features() -> tuple[Rule, ...]:
     )
 
 
-def is_number(value: Any) -> bool:
-    """Whether a JSON value is a number; `true` is none."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _strange_limits(wire: Wire) -> Iterator[Found]:
     for name in _LIMITS:
         limit = wire.get(name)
@@ -182,14 +164,6 @@ def _old_limit(wire: Wire) -> Iterator[Found]:
 
     if wire.get("max_tokens") is not None and isinstance(model, str) and REASONING_MODEL.match(model):
         yield Found(("max_tokens",))
-
-
-def _out_of_range(wire: Wire) -> Iterator[Found]:
-    for name, (low, high) in _RANGES.items():
-        value = wire.get(name)
-
-        if value is not None and not (is_number(value) and low <= value <= high):
-            yield Found((name,), f"{value!r} is not from {low} to {high}")
 
 
 def _strange_stops(wire: Wire) -> Iterator[Found]:
@@ -207,21 +181,6 @@ def _strange_stops(wire: Wire) -> Iterator[Found]:
         yield Found(("stop",), f"{len(given)} of them" if isinstance(given, list) else repr(given))
 
 
-def _strange_metadata(wire: Wire) -> Iterator[Found]:
-    metadata = wire.get("metadata")
-
-    if metadata is None:
-        return
-
-    if not isinstance(metadata, dict) or len(metadata) > 16:
-        yield Found(("metadata",))
-        return
-
-    for key, value in metadata.items():
-        if len(key) > 64 or not isinstance(value, str) or len(value) > 512:
-            yield Found(("metadata", key))
-
-
 def _strange_format(wire: Wire) -> Iterator[Found]:
     asked = wire.get("response_format")
 
@@ -230,7 +189,7 @@ def _strange_format(wire: Wire) -> Iterator[Found]:
 
     kind = map_of(asked).get("type")
 
-    if not isinstance(kind, str) or kind not in _FORMATS:
+    if not isinstance(kind, str) or kind not in OUTPUT_FORMATS:
         yield Found(("response_format", "type"), repr(kind))
     elif kind == "json_schema" and not isinstance(map_of(asked.get("json_schema")).get("name"), str):
         yield Found(("response_format", "json_schema", "name"))

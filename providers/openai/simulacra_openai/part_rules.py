@@ -18,6 +18,12 @@ from simulacra_openai.presets import Preset
 from simulacra_openai.wire_reading import messages_of, parts_in
 
 MEDIA_PARTS: Mapping[str, MediaKind] = {"image_url": "image", "input_audio": "audio", "file": "file"}
+_NAMED = {"image_url": "images-fit", "input_audio": "audio-fits", "file": "files-fit"}
+_DEMANDS = {
+    "image_url": "an image has a url: of the web, or a data URL in base64 of a type that the model takes",
+    "input_audio": f"audio has data in base64 and a format, {' or '.join(AUDIO_FORMATS.values())}",
+    "file": "a file has a file_id, or a filename and file_data: a data URL in base64 of a type that the model takes",
+}
 _TEXT_ONLY = frozenset({"text"})
 _PARTS = {
     "user": frozenset({"text", *MEDIA_PARTS}),
@@ -51,13 +57,6 @@ def part_rules(preset: Preset, media_types: frozenset[str] | None, mend: Callabl
 
         return find
 
-    named = {"image_url": "images-fit", "input_audio": "audio-fits", "file": "files-fit"}
-    demands = {
-        "image_url": "an image has a url: of the web, or a data URL in base64 of a type that the model takes",
-        "input_audio": f"audio has data in base64 and a format, {' or '.join(AUDIO_FORMATS.values())}",
-        "file": "a file has a file_id, or a filename and file_data: a data URL in base64 of a type that the model takes",
-    }
-
     return (
         *_common(mend),
         Rule(
@@ -71,8 +70,8 @@ def part_rules(preset: Preset, media_types: frozenset[str] | None, mend: Callabl
         ),
         *(
             Rule(
-                name=named[kind],
-                demand=demands[kind],
+                name=_NAMED[kind],
+                demand=_DEMANDS[kind],
                 fix="A text that names it takes its place",
                 find=media(kind),
                 repair=mend,

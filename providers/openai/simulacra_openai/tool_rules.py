@@ -11,13 +11,10 @@ from typing import Any
 
 from simulacra.rules import Found, Path, Rule, Wire
 from simulacra.rules.reading import JsonMap, map_of, objects_in
-from simulacra_openai.call_rules import FUNCTION_NAME
+from simulacra_openai.common_rules import MAX_TOOLS, TOOL_CHOICES, function_rules, strict_functions
 from simulacra_openai.presets import Preset
-from simulacra_openai.strict import strict_fault
 
-MAX_TOOLS = 128
 _TYPES = frozenset({"function", "custom"})
-_CHOICES = frozenset({"none", "auto", "required"})
 _CHOICE_TYPES = frozenset({"function", "custom", "allowed_tools"})
 
 
@@ -60,42 +57,10 @@ def tool_rules(preset: Preset, mend: Callable[[Wire], Wire]) -> tuple[Rule, ...]
             find=_itemless,
             code="invalid_function_parameters",
         ),
-        Rule(  # SC-R4, SC-06
-            name="strict-schemas-are-strict",
-            demand="the parameters of a strict function meet the rules of structured outputs at every level",
-            fix="Leave strict to the provider, or change the parameters",
-            find=_loose,
-            code="invalid_function_parameters",
-        ),
+        strict_functions(_functions),
     )
 
-    return (*_definitions(), *_choice(mend), *(closed if preset.is_closed else ()))
-
-
-def _definitions() -> tuple[Rule, ...]:
-    return (
-        Rule(
-            name="tool-names-fit",
-            demand="a function's name matches [a-zA-Z0-9_-] and has 1 to 64 characters",
-            fix="Give the tool another name",
-            find=_strange_names,
-            code="invalid_value",
-        ),
-        Rule(
-            name="tool-names-differ",
-            demand="the names of a request's functions differ",
-            fix="Give one of the tools another name",
-            find=_equal_names,
-            code="invalid_value",
-        ),
-        Rule(
-            name="parameters-are-an-object",
-            demand="a function's parameters are a JSON Schema of type object",
-            fix="Describe the arguments as an object's properties",
-            find=_strange_parameters,
-            code="invalid_function_parameters",
-        ),
-    )
+    return (*function_rules(_functions), *_choice(mend), *(closed if preset.is_closed else ()))
 
 
 def _choice(mend: Callable[[Wire], Wire]) -> tuple[Rule, ...]:
@@ -145,32 +110,6 @@ def _shapeless(wire: Wire) -> Iterator[Found]:
             yield Found(("tools", at))
 
 
-def _strange_names(wire: Wire) -> Iterator[Found]:
-    for path, function in _functions(wire):
-        name = function.get("name")
-
-        if not isinstance(name, str) or not FUNCTION_NAME.fullmatch(name):
-            yield Found((*path, "name"), repr(name))
-
-
-def _equal_names(wire: Wire) -> Iterator[Found]:
-    seen: list[Any] = []
-
-    for path, function in _functions(wire):
-        if function.get("name") in seen:
-            yield Found((*path, "name"), repr(function.get("name")))
-
-        seen.append(function.get("name"))
-
-
-def _strange_parameters(wire: Wire) -> Iterator[Found]:
-    for path, function in _functions(wire):
-        schema = function.get("parameters", {"type": "object"})
-
-        if not isinstance(schema, dict) or schema.get("type") != "object":
-            yield Found((*path, "parameters"))
-
-
 def _itemless(wire: Wire) -> Iterator[Found]:
     for path, function in _functions(wire):
         waiting: list[tuple[Path, Any]] = [((*path, "parameters"), function.get("parameters"))]
@@ -193,12 +132,6 @@ def _itemless(wire: Wire) -> Iterator[Found]:
             waiting.append(((*here, "items"), schema.get("items")))
 
 
-def _loose(wire: Wire) -> Iterator[Found]:
-    for path, function in _functions(wire):
-        if function.get("strict") is True and (fault := strict_fault(function.get("parameters"))):
-            yield Found((*path, "parameters"), fault)
-
-
 def _without_tools(wire: Wire, field: str) -> Iterator[Found]:
     if wire.get(field) is not None and not _tools(wire) and not wire.get("functions"):
         yield Found((field,))
@@ -211,7 +144,7 @@ def _strange_choice(wire: Wire) -> Iterator[Found]:
         return
 
     if isinstance(choice, str):
-        fits = choice in _CHOICES
+        fits = choice in TOOL_CHOICES
     else:
         kind = map_of(choice).get("type")
         named = map_of(map_of(choice).get(str(kind))).get("name")

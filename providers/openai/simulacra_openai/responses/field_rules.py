@@ -11,19 +11,25 @@ from typing import Any
 from simulacra.rules import Found, Path, Rule, Wire
 from simulacra.rules.reading import JsonMap, is_blank, map_of, objects_in, text_of
 from simulacra_openai.call_rules import FUNCTION_NAME
-from simulacra_openai.field_rules import is_number
+from simulacra_openai.common_rules import (
+    MAX_TOOLS,
+    OUTPUT_FORMATS,
+    TOOL_CHOICES,
+    function_rules,
+    is_number,
+    metadata_fits,
+    numbers_in_range,
+    strict_functions,
+)
 from simulacra_openai.responses.mending import MIN_LIMIT, mend_fields
 from simulacra_openai.strict import strict_fault
-from simulacra_openai.tool_rules import MAX_TOOLS
 
-_CHOICES = frozenset({"none", "auto", "required"})
 _RANGES = {"temperature": (0, 2), "top_p": (0, 1), "top_logprobs": (0, 20)}
-_FORMATS = frozenset({"text", "json_object", "json_schema"})
 
 
 def field_rules() -> tuple[Rule, ...]:
     """The rules, in the order in which they are looked at."""
-    return (*_basics(), *_values(), *_tools(), *_schemas_and_choice(), *_output())
+    return (*_basics(), *_values(), *_tools(), *_choice(), *_output())
 
 
 def _basics() -> tuple[Rule, ...]:
@@ -58,20 +64,8 @@ def _basics() -> tuple[Rule, ...]:
 
 def _values() -> tuple[Rule, ...]:
     return (
-        Rule(
-            name="numbers-in-range",
-            demand=f"{', '.join(_RANGES)} keep their ranges",
-            fix="Choose a number in the range",
-            find=_out_of_range,
-            code="invalid_value",
-        ),
-        Rule(
-            name="metadata-fits",
-            demand="metadata has at most 16 pairs of texts, keys of at most 64 and values of at most 512 characters",
-            fix="Shorten it",
-            find=_strange_metadata,
-            code="invalid_value",
-        ),
+        numbers_in_range(_RANGES),
+        metadata_fits(),
         Rule(
             name="truncation-known",
             demand="truncation is auto or disabled",
@@ -100,39 +94,13 @@ def _tools() -> tuple[Rule, ...]:
             find=_typeless,
             code="missing_required_parameter",
         ),
-        Rule(
-            name="tool-names-fit",
-            demand="a function's name matches [a-zA-Z0-9_-] and has 1 to 64 characters",
-            fix="Give the tool another name",
-            find=_strange_names,
-            code="invalid_value",
-        ),
-        Rule(
-            name="tool-names-differ",
-            demand="the names of a request's functions differ",
-            fix="Give one of the tools another name",
-            find=_equal_names,
-            code="invalid_value",
-        ),
+        *function_rules(_functions),
+        strict_functions(_functions),
     )
 
 
-def _schemas_and_choice() -> tuple[Rule, ...]:
+def _choice() -> tuple[Rule, ...]:
     return (
-        Rule(
-            name="parameters-are-an-object",
-            demand="a function's parameters are a JSON Schema of type object",
-            fix="Describe the arguments as an object's properties",
-            find=_strange_parameters,
-            code="invalid_function_parameters",
-        ),
-        Rule(  # SC-R4
-            name="strict-schemas-are-strict",
-            demand="the parameters of a strict function meet the rules of structured outputs at every level",
-            fix="Leave strict to the provider, or change the parameters",
-            find=_loose,
-            code="invalid_function_parameters",
-        ),
         Rule(
             name="tool-choice-needs-tools",
             demand="tool_choice and parallel_tool_calls are only allowed together with tools",
@@ -179,59 +147,12 @@ def _strange_limit(wire: Wire) -> Iterator[Found]:
         yield Found(("max_output_tokens",), repr(limit))
 
 
-def _out_of_range(wire: Wire) -> Iterator[Found]:
-    for name, (low, high) in _RANGES.items():
-        value = wire.get(name)
-
-        if value is not None and not (is_number(value) and low <= value <= high):
-            yield Found((name,), f"{value!r} is not from {low} to {high}")
-
-
-def _strange_metadata(wire: Wire) -> Iterator[Found]:
-    metadata = wire.get("metadata")
-
-    if metadata is not None and (not isinstance(metadata, dict) or len(metadata) > 16):
-        yield Found(("metadata",))
-
-    for key, value in map_of(metadata).items():
-        if len(key) > 64 or not isinstance(value, str) or len(value) > 512:
-            yield Found(("metadata", key))
-
-
 def _typeless(wire: Wire) -> Iterator[Found]:
     tools = wire.get("tools")
 
     for at, tool in enumerate(tools if isinstance(tools, list) else ()):
         if not text_of(map_of(tool).get("type")):
             yield Found(("tools", at))
-
-
-def _strange_names(wire: Wire) -> Iterator[Found]:
-    for path, tool in _functions(wire):
-        if not FUNCTION_NAME.fullmatch(text_of(tool.get("name"))):
-            yield Found((*path, "name"), repr(tool.get("name")))
-
-
-def _equal_names(wire: Wire) -> Iterator[Found]:
-    seen: set[str] = set()
-
-    for path, tool in _functions(wire):
-        if text_of(tool.get("name")) in seen:
-            yield Found((*path, "name"), repr(tool.get("name")))
-
-        seen.add(text_of(tool.get("name")))
-
-
-def _strange_parameters(wire: Wire) -> Iterator[Found]:
-    for path, tool in _functions(wire):
-        if map_of(tool.get("parameters", {"type": "object"})).get("type") != "object":
-            yield Found((*path, "parameters"))
-
-
-def _loose(wire: Wire) -> Iterator[Found]:
-    for path, tool in _functions(wire):
-        if tool.get("strict") is True and (fault := strict_fault(tool.get("parameters"))):
-            yield Found((*path, "parameters"), fault)
 
 
 def _toolless(wire: Wire) -> Iterator[Found]:
@@ -246,7 +167,7 @@ def _strange_choice(wire: Wire) -> Iterator[Found]:
         return
 
     if isinstance(choice, str):
-        fits = choice in _CHOICES
+        fits = choice in TOOL_CHOICES
     elif map_of(choice).get("type") == "function":
         fits = choice.get("name") in [tool.get("name") for _, tool in _functions(wire)]
     else:
@@ -269,7 +190,7 @@ def _strange_format(wire: Wire) -> Iterator[Found]:
 
     kind = map_of(asked).get("type")
 
-    if kind not in _FORMATS:
+    if kind not in OUTPUT_FORMATS:
         yield Found(("text", "format", "type"), repr(kind))
     elif kind == "json_schema":
         if not FUNCTION_NAME.fullmatch(text_of(asked.get("name"))):
