@@ -8,18 +8,18 @@ from simulacra.wire.encoded import EncodedOnce
 from simulacra.wire.failures import reason_of, transport_error, typed_errors, unreachable
 from simulacra.wire.image_size import image_size_of
 from simulacra.wire.media import image_type_of, normal_media_type, placeholder_text
-from simulacra.wire.reading import CLOSE_SECONDS, read_chunks, read_whole
+from simulacra.wire.reading import close_response, read_chunks, read_whole
 from simulacra.wire.sdk_options import check_extra, default_timeout, merge_extra, split_params
 from simulacra.wire.sse import EventSplitter, ServerEvent, read_event
 from simulacra.wire.strict_json import strict_json
 
 __all__ = [
-    "CLOSE_SECONDS",
     "ClientPerLoop",
     "EncodedOnce",
     "EventSplitter",
     "ServerEvent",
     "check_extra",
+    "close_response",
     "default_timeout",
     "image_size_of",
     "image_type_of",

@@ -29,6 +29,9 @@ class ByteResponse(Protocol):
     @property
     def stream(self) -> Any: ...
 
+    @property
+    def is_closed(self) -> bool: ...
+
     def aiter_bytes(self) -> AsyncIterator[bytes]: ...
 
     async def aread(self) -> bytes: ...
@@ -107,6 +110,17 @@ async def read_whole(
     await observer.chunk(reply if observer.wants_chunks else None)
 
     return reply
+
+
+async def close_response(response: ByteResponse) -> None:
+    """Close a response, as a provider does in the end whatever happened; bounded, and out of reach of a cancel.
+
+    Args:
+        response: The response, which may be closed.
+    """
+    if not response.is_closed:
+        with time_limit(CLOSE_SECONDS, shield=True):
+            await response.aclose()
 
 
 def _bytes_of(response: ByteResponse) -> AsyncGenerator[bytes, None]:

@@ -46,7 +46,7 @@ def test_all_is_sorted_and_complete(package):
         and (inspect.isclass(value) or inspect.isroutine(value))
         and value.__module__.startswith(package)
     }
-    assert names == sorted(set(names))
+    assert names == sorted(set(names), key=lambda name: (not name.isupper(), not name[0].isupper(), name))
     assert public <= set(names)
     assert all(hasattr(module, name) for name in names)
 

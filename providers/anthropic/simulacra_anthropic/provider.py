@@ -13,13 +13,12 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
 
-from simulacra.clock import time_limit
 from simulacra.errors import ConfigurationError, ProtocolError
 from simulacra.provider import ModelProvider, ModelRequest, ProviderProfile, RequestObserver
 from simulacra.streaming import StreamEvent
 from simulacra.wire import (
-    CLOSE_SECONDS,
     ClientPerLoop,
+    close_response,
     default_timeout,
     merge_extra,
     read_chunks,
@@ -186,8 +185,7 @@ class AnthropicProvider(ModelProvider):
                     if decoder.is_closed:
                         break
         finally:
-            with time_limit(CLOSE_SECONDS, shield=True):
-                await response.aclose()
+            await close_response(response)
 
         if not decoder.is_closed:
             decoder.end()

@@ -8,11 +8,10 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from simulacra.clock import time_limit
 from simulacra.errors import ConfigurationError, ProtocolError, StreamInterruptedError
 from simulacra.provider import ModelProvider, ModelRequest, ProviderProfile
 from simulacra.streaming import StreamEvent
-from simulacra.wire import CLOSE_SECONDS, read_chunks, read_whole
+from simulacra.wire import close_response, read_chunks, read_whole
 from simulacra_google.decode import GeminiDecoder
 from simulacra_google.drafting import Settings
 from simulacra_google.encode import check_extra, encode_request
@@ -119,9 +118,7 @@ class GoogleProvider(ModelProvider):
             if not decoder.is_closed:  # what is lost after the finish reason is usage at most
                 raise
         finally:
-            if not response.is_closed:
-                with time_limit(CLOSE_SECONDS, shield=True):
-                    await response.aclose()
+            await close_response(response)
 
         *kept, stop = decoder.end()
 

@@ -4,7 +4,12 @@ Importing this package imports neither the SDK nor an HTTP client; they come wit
 """
 
 from simulacra_openai.entry import azure_plugin, cloudflare_plugin, fireworks_plugin, ollama_plugin, plugin
-from simulacra_openai.gateway import cloudflare, create_cloudflare_client, get_cloudflare_gateway_base_url
+from simulacra_openai.gateway import (
+    GatewayOptions,
+    cloudflare,
+    create_cloudflare_client,
+    get_cloudflare_gateway_base_url,
+)
 from simulacra_openai.presets import (
     AZURE,
     CLOUDFLARE,
@@ -27,6 +32,7 @@ __all__ = [
     "FIREWORKS_BASE_URL",
     "OLLAMA",
     "OPENAI",
+    "GatewayOptions",
     "OpenAIProvider",
     "Preset",
     "azure",

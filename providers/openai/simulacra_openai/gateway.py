@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import quote
 
 from simulacra.errors import AuthenticationError, ConfigurationError
@@ -23,7 +23,37 @@ _ACCOUNT = "CLOUDFLARE_ACCOUNT_ID"
 _NAME = "CLOUDFLARE_GATEWAY_NAME"
 
 
-def cloudflare(  # noqa: PLR0913 -- a constructor's keyword options
+class GatewayOptions(TypedDict, total=False):
+    """How the gateway treats requests; what is absent it decides itself."""
+
+    cache_ttl: int | None
+    """Seconds for which it keeps an answer."""
+    skip_cache: bool | None
+    """Whether it answers anew in any case."""
+    cache_key: str | None
+    """Under what it keeps the answer, in place of the request."""
+    metadata: Mapping[str, Any] | None
+    """Told in its log, as JSON."""
+    collect_log: bool | None
+    """Whether it logs the request."""
+    request_timeout_ms: int | None
+    """Milliseconds after which it gives up."""
+    max_attempts: int | None
+    """How often it tries."""
+
+
+_HEADERS = {
+    "cache_ttl": "cf-aig-cache-ttl",
+    "skip_cache": "cf-aig-skip-cache",
+    "cache_key": "cf-aig-cache-key",
+    "metadata": "cf-aig-metadata",
+    "collect_log": "cf-aig-collect-log",
+    "request_timeout_ms": "cf-aig-request-timeout",
+    "max_attempts": "cf-aig-max-attempts",
+}
+
+
+def cloudflare(
     client: AsyncOpenAI | None = None,
     *,
     model: str,
@@ -32,13 +62,6 @@ def cloudflare(  # noqa: PLR0913 -- a constructor's keyword options
     gateway_name: str | None = None,
     provider: str = "openai",
     gateway_token: str | None = None,
-    cache_ttl: int | None = None,
-    skip_cache: bool | None = None,
-    cache_key: str | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    collect_log: bool | None = None,
-    request_timeout_ms: int | None = None,
-    max_attempts: int | None = None,
     **options: Any,
 ) -> OpenAIProvider:
     """A provider for a service behind Cloudflare's AI Gateway (CF-2).
@@ -52,14 +75,7 @@ def cloudflare(  # noqa: PLR0913 -- a constructor's keyword options
         gateway_name: In place of the environment's `CLOUDFLARE_GATEWAY_NAME`.
         provider: The service's path, as in `get_cloudflare_gateway_base_url`.
         gateway_token: In place of the environment's `CLOUDFLARE_GATEWAY_TOKEN`.
-        cache_ttl: As in `create_cloudflare_client`, like those that follow.
-        skip_cache: See there.
-        cache_key: See there.
-        metadata: See there.
-        collect_log: See there.
-        request_timeout_ms: See there.
-        max_attempts: See there.
-        options: Further keyword options of `OpenAIProvider`.
+        options: `GatewayOptions`, and further keyword options of `OpenAIProvider`.
 
     Raises:
         AuthenticationError: There is neither key nor gateway token.
@@ -71,38 +87,27 @@ def cloudflare(  # noqa: PLR0913 -- a constructor's keyword options
     if client is None and not key and not token:
         raise AuthenticationError(f"there is no key. {CLOUDFLARE.remedy}", provider=CLOUDFLARE.kind, model=model)
 
+    gateway: Any = {name: options.pop(name) for name in _HEADERS if name in options}
     sent = client or create_cloudflare_client(
         key,
         account_id=account_id or _named(_ACCOUNT, "account_id"),
         gateway_name=gateway_name or _named(_NAME, "gateway_name"),
         provider=provider,
         gateway_token=token,
-        cache_ttl=cache_ttl,
-        skip_cache=skip_cache,
-        cache_key=cache_key,
-        metadata=metadata,
-        collect_log=collect_log,
-        request_timeout_ms=request_timeout_ms,
-        max_attempts=max_attempts,
+        **gateway,
     )
 
     return provider_for(sent, CLOUDFLARE, model=model, **options)
 
 
-def create_cloudflare_client(  # noqa: PLR0913 -- a constructor's keyword options
+def create_cloudflare_client(
     api_key: str | None,
     *,
     account_id: str,
     gateway_name: str,
     provider: str = "openai",
     gateway_token: str | None = None,
-    cache_ttl: int | None = None,
-    skip_cache: bool | None = None,
-    cache_key: str | None = None,
-    metadata: Mapping[str, Any] | None = None,
-    collect_log: bool | None = None,
-    request_timeout_ms: int | None = None,
-    max_attempts: int | None = None,
+    **gateway: Unpack[GatewayOptions],
 ) -> AsyncOpenAI:
     """A client of OpenAI's SDK for a gateway, its own retries off (CF-1).
 
@@ -112,35 +117,30 @@ def create_cloudflare_client(  # noqa: PLR0913 -- a constructor's keyword option
         gateway_name: The gateway's name in it.
         provider: The service's path, as in `get_cloudflare_gateway_base_url`.
         gateway_token: Opens a gateway that asks for one.
-        cache_ttl: Seconds for which the gateway keeps an answer.
-        skip_cache: Whether it answers anew in any case.
-        cache_key: Under what it keeps the answer, in place of the request.
-        metadata: Told in its log, as JSON.
-        collect_log: Whether it logs the request.
-        request_timeout_ms: Milliseconds after which it gives up.
-        max_attempts: How often it tries.
+        gateway: How the gateway treats requests.
+
+    Raises:
+        ConfigurationError: An option is none of the gateway's.
     """
     from openai import AsyncOpenAI, Omit  # noqa: PLC0415 -- the SDK is imported when a client is built, not before
 
-    headers = {
-        "cf-aig-authorization": f"Bearer {gateway_token}" if gateway_token else None,
-        "cf-aig-cache-ttl": cache_ttl,
-        "cf-aig-skip-cache": skip_cache,
-        "cf-aig-cache-key": cache_key,
-        "cf-aig-metadata": None if metadata is None else json.dumps(dict(metadata)),
-        "cf-aig-collect-log": collect_log,
-        "cf-aig-request-timeout": request_timeout_ms,
-        "cf-aig-max-attempts": max_attempts,
-    }
-    default_headers: dict[str, Any] = {name: _text(value) for name, value in headers.items() if value is not None}
+    if unknown := gateway.keys() - _HEADERS.keys():
+        raise ConfigurationError(
+            f"the gateway has no option {', '.join(sorted(unknown))}; it has {', '.join(_HEADERS)}"
+        )
+
+    headers: dict[str, Any] = {_HEADERS[name]: _text(value) for name, value in gateway.items() if value is not None}
+
+    if gateway_token:
+        headers["cf-aig-authorization"] = f"Bearer {gateway_token}"
 
     if not api_key:
-        default_headers["Authorization"] = Omit()
+        headers["Authorization"] = Omit()
 
     return AsyncOpenAI(
         base_url=get_cloudflare_gateway_base_url(account_id=account_id, gateway_name=gateway_name, provider=provider),
         api_key=api_key or NO_KEY,
-        default_headers=default_headers,
+        default_headers=headers,
         max_retries=0,
     )
 
@@ -156,8 +156,8 @@ def get_cloudflare_gateway_base_url(*, account_id: str, gateway_name: str, provi
     return f"{GATEWAY}/{quote(account_id, safe='')}/{quote(gateway_name, safe='')}/{quote(provider, safe='/')}"
 
 
-def _text(value: str | float) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(dict(value) if isinstance(value, Mapping) else value)
 
 
 def _named(variable: str, option: str) -> str:

@@ -13,11 +13,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from simulacra.clock import time_limit
 from simulacra.errors import ConfigurationError, StreamInterruptedError
 from simulacra.provider import ModelProvider, ModelRequest, ProviderProfile, RequestObserver
 from simulacra.streaming import StreamEvent
-from simulacra.wire import CLOSE_SECONDS, ClientPerLoop, default_timeout, read_chunks, read_whole
+from simulacra.wire import ClientPerLoop, close_response, default_timeout, read_chunks, read_whole
 from simulacra.wire.reading import Chunk
 from simulacra_openai.decode import ChatDecoder
 from simulacra_openai.drafting import Settings
@@ -139,9 +138,7 @@ class OpenAIProvider(ModelProvider):
             if not decoder.is_closed:  # what is lost after the finish reason is usage at most
                 raise
         finally:
-            if not response.is_closed:
-                with time_limit(CLOSE_SECONDS, shield=True):
-                    await response.aclose()
+            await close_response(response)
 
         *stops, stop = decoder.end(done=is_done)  # after everything was read: usage may come late (US-R3)
 

@@ -352,3 +352,8 @@ async def test_fireworks_takes_a_client():
         provider = fireworks(client, model="m")
         assert (await reply_of(provider)).text == "x"
         await client.close()
+
+
+def test_cf_1_an_option_the_gateway_does_not_have_is_told():
+    with pytest.raises(ConfigurationError, match=r"has no option cache_tll; it has cache_ttl, skip_cache"):
+        create_cloudflare_client("sk-1", account_id="a", gateway_name="g", cache_tll=3)

@@ -8,11 +8,10 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from simulacra.clock import time_limit
 from simulacra.errors import ConfigurationError
 from simulacra.provider import ModelProvider, ModelRequest, ProviderProfile
 from simulacra.streaming import StreamEvent
-from simulacra.wire import CLOSE_SECONDS, ClientPerLoop, default_timeout, read_chunks, read_whole
+from simulacra.wire import ClientPerLoop, close_response, default_timeout, read_chunks, read_whole
 from simulacra.wire.reading import Chunk
 from simulacra_openai.errors import vendor_errors
 from simulacra_openai.provider import client_per_loop
@@ -126,9 +125,7 @@ class OpenAIResponsesProvider(ModelProvider):
                         if decoder.is_closed:
                             break
         finally:
-            if not response.is_closed:
-                with time_limit(CLOSE_SECONDS, shield=True):
-                    await response.aclose()
+            await close_response(response)
 
         *kept, stop = decoder.end()
 
