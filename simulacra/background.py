@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from typing import Any
@@ -29,6 +30,29 @@ def call_soon(function: Callable[[], object]) -> None:
         import trio  # noqa: PLC0415 -- only one of the two loops is in use
 
         trio.lowlevel.current_trio_token().run_sync_soon(copy_context().run, function)
+
+
+class HomeLoop:
+    """The event loop of the task that makes this, to be called from whatever thread.
+
+    Another thread never waits for the call: a loop that has ended would not answer, and a thread that waits for it keeps
+    the program alive.
+    """
+
+    def __init__(self) -> None:
+        self._thread = threading.get_ident()
+        self._soon = _soon_from_any_thread()
+
+    def call(self, function: Callable[[], object]) -> None:
+        """Call a function there: at once from its own thread, soon and in the order of the calls from others.
+
+        Raises:
+            RuntimeError: The loop has ended, which its own error says; one that is just ending may drop the call.
+        """
+        if threading.get_ident() == self._thread:
+            function()
+        else:
+            self._soon(function)
 
 
 class Job:
@@ -104,6 +128,17 @@ class Background:
         with time_limit(CLOSE_SECONDS, shield=True):
             for job in jobs:
                 await job.wait()
+
+
+def _soon_from_any_thread() -> Callable[[Callable[[], object]], object]:
+    if (loop := _asyncio_loop()) is not None:
+        return loop.call_soon_threadsafe
+
+    import trio  # noqa: PLC0415 -- only one of the two loops is in use
+
+    token = trio.lowlevel.current_trio_token()
+
+    return lambda function: token.run_sync_soon(copy_context().run, function)
 
 
 def _asyncio_loop() -> asyncio.AbstractEventLoop | None:

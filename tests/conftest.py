@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import faulthandler
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 from simulacra.clock import use_clock
 from simulacra.testing import FakeClock
+
+END_SECONDS = 60
+
+
+def pytest_unconfigure() -> None:
+    """A thread that waits for ever keeps the process from ending: show it and fail, rather than hang."""
+    faulthandler.dump_traceback_later(END_SECONDS, exit=True, file=sys.__stderr__)
 
 
 @pytest.fixture(params=["asyncio", "trio"])

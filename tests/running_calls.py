@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 
 import anyio
 from anyio import CancelScope
@@ -54,6 +55,14 @@ class Gate:
         self.saw_cancel = context.cancellation.is_cancellation_requested
         self.ended.set()
         return "late"
+
+    @contextmanager
+    def opened_at_last(self):
+        """Let it go in the end, also where the test fails: a thread that waits keeps the program alive."""
+        try:
+            yield
+        finally:
+            self.go.set()
 
 
 async def until(event):

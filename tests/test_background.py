@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from contextvars import ContextVar
 
 import anyio
 import pytest
+import trio
 
-from simulacra.background import CLOSE_SECONDS, Background
+from simulacra.background import CLOSE_SECONDS, Background, HomeLoop
 
 pytestmark = pytest.mark.anyio
 
@@ -110,3 +113,69 @@ async def test_closing_works_in_a_cancelled_scope(fake_clock):
         await background.aclose()
 
     assert job.is_done
+
+
+def in_thread(function):
+    """Call it in another thread, which must not wait for anything; what it raised."""
+    raised = []
+
+    def call():
+        try:
+            function()
+        except RuntimeError as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join(30)
+
+    assert not thread.is_alive(), "the thread waits for the loop"
+
+    return raised
+
+
+async def test_another_thread_calls_home_in_its_order():
+    home, called, all_called = HomeLoop(), [], anyio.Event()
+
+    def call():
+        for number in range(3):
+            home.call(lambda number=number: called.append((number, threading.get_ident())))
+
+        home.call(all_called.set)
+
+    assert await anyio.to_thread.run_sync(in_thread, call) == []
+    await all_called.wait()
+
+    assert called == [(number, threading.get_ident()) for number in range(3)]
+
+
+async def test_a_call_from_home_is_made_at_once():
+    called = []
+    HomeLoop().call(lambda: called.append(True))
+
+    assert called == [True]
+
+
+async def make_home():
+    return HomeLoop()
+
+
+@pytest.mark.parametrize("is_closed", [False, True])
+def test_no_thread_waits_for_an_asyncio_loop_that_has_ended(is_closed):
+    loop = asyncio.new_event_loop()
+
+    try:
+        home = loop.run_until_complete(make_home())
+
+        if is_closed:
+            loop.close()
+
+        assert len(in_thread(lambda: home.call(lambda: None))) == is_closed
+    finally:
+        loop.close()
+
+
+def test_no_thread_waits_for_a_trio_loop_that_has_ended():
+    home = trio.run(make_home)
+
+    assert [type(error) for error in in_thread(lambda: home.call(lambda: None))] == [trio.RunFinishedError]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractContextManager, aclosing
+from contextlib import AbstractContextManager, aclosing, suppress
 from typing import Any, Protocol
 
 import anyio
-import anyio.from_thread
-import anyio.lowlevel
 
+from simulacra.background import HomeLoop
 from simulacra.cancellation import CancellationTokenSource
 from simulacra.clock import time_limit
 from simulacra.dialog.core import Core
@@ -64,8 +62,8 @@ class Run:
         self._step = cancel_scope()
         # The running loop's own class: even asking which loop runs is too much for each delta.
         self._scope_type = type(self._step)
-        self._thread = threading.get_ident()
-        self._loop = anyio.lowlevel.current_token()
+        self.home = HomeLoop()
+        """The event loop of this run."""
         self._task_id: int | None = None
         core.run = self
 
@@ -83,14 +81,8 @@ class Run:
 
     def cancel(self) -> None:
         """Cancel what is under way; safe from any thread, idempotent."""
-        self.call_in_loop(self._cancel)
-
-    def call_in_loop(self, function: Callable[[], object]) -> None:
-        """Call a function on the event loop of this run, from whatever thread."""
-        if threading.get_ident() == self._thread:
-            function()
-        else:
-            anyio.from_thread.run_sync(function, token=self._loop)
+        with suppress(RuntimeError):  # of a loop that has ended: nothing is under way any more
+            self.home.call(self._cancel)
 
     def step(self) -> anyio.CancelScope:
         """The scope of the next step, which `cancel` ends, also when it came before. On the per-delta path.

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
-from anyio import from_thread
-
+from simulacra.background import HomeLoop
 from simulacra.cancellation import CancellationToken
 
 if TYPE_CHECKING:
@@ -55,8 +54,8 @@ class ToolContext(Generic[D]):
     """
 
     __slots__ = (
+        "_home",
         "_on_progress",
-        "_thread",
         "cancellation",
         "conversation",
         "data",
@@ -85,7 +84,7 @@ class ToolContext(Generic[D]):
         self.idempotency_key = idempotency_key
         self.receipt: Any = None
         self._on_progress = on_progress
-        self._thread = threading.get_ident()
+        self._home = None if on_progress is None else HomeLoop()
 
     def __getattr__(self, name: str) -> Any:
         if name in ToolContext.__slots__:  # not set yet: copying and unpickling ask before __init__ ran
@@ -112,15 +111,19 @@ class ToolContext(Generic[D]):
             total: All of the work, in the same unit.
             message: A line for people.
         """
-        if self._on_progress is None:
+        if self._home is None:
             return
 
         report = ToolProgress(tool_request_id=self.tool_request_id, progress=progress, total=total, message=message)
 
         try:
-            if threading.get_ident() == self._thread:
+            self._home.call(partial(self._deliver, report))
+        except RuntimeError:
+            logger.warning("tool_request_id=<%s> | progress after the end of the event loop", self.tool_request_id)
+
+    def _deliver(self, report: ToolProgress) -> None:
+        try:
+            if self._on_progress is not None:
                 self._on_progress(report)
-            else:
-                from_thread.run_sync(self._on_progress, report)
         except Exception:
             logger.exception("tool_request_id=<%s> | progress was not delivered", self.tool_request_id)

@@ -180,7 +180,7 @@ class ToolLoop:
         note = partial(self._note_late, call, result)
 
         try:
-            self._run.call_in_loop(partial(self._core.background.start, note))
+            self._run.home.call(partial(self._core.background.start, note))
         except RuntimeError:
             logger.warning("tool=<%s> | ended after its event loop: nobody is told the outcome", call.tool)
 

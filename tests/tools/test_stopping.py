@@ -13,6 +13,7 @@ from simulacra.cancellation import CancellationTokenSource, sleep
 from simulacra.clock import clock
 from simulacra.errors import OperationCancelledError
 from simulacra.tools import ToolContext, ToolRunner, tool
+from simulacra.tools.execution import STOP_SECONDS
 
 pytestmark = pytest.mark.anyio
 
@@ -61,11 +62,13 @@ async def test_tls_5_a_thread_that_goes_on_after_a_cancel_is_told_as_still_runni
         running = Running(tasks, stuck)
         await until(gate.started)
         running.source.cancel()
-        await fake_clock.advance(0.09)
-        assert running.result is None
-        await fake_clock.advance(0.01)
-        await running.done.wait()
-        gate.go.set()
+
+        with gate.opened_at_last():
+            await fake_clock.advance(STOP_SECONDS - 0.01)
+            assert running.result is None
+            await fake_clock.advance(0.01)
+            await running.done.wait()
+
         await until(running.late_told)
 
     assert running.result["error"] == "still_running"

@@ -26,6 +26,7 @@ RUNTIME = "xllamacpp"
 INSTALL_RUNTIME = f"pip install {RUNTIME}"
 _CHILD = Path(__file__).with_name("child.py")
 _LOG_BYTES = 8192
+_STOP_SECONDS = 5.0
 
 
 def half_the_cores() -> int:
@@ -124,9 +125,9 @@ class LocalServer:
         return f"its process ended with exit code {self._process.returncode}" + (f" ({complaint})" if complaint else "")
 
     def stop(self) -> None:
-        """End the process; it keeps nothing that could be lost."""
+        """End the process; it keeps nothing that could be lost. The wait is bounded: the user's process is to end."""
         self._process.kill()
-        self._ended.wait()
+        self._ended.wait(_STOP_SECONDS)
 
     def disown(self) -> None:
         """After a fork the process is the parent's child: let go of it and never wait for it."""
