@@ -7,6 +7,7 @@ from simulacra.wire.clients import ClientPerLoop
 from simulacra.wire.encoded import EncodedOnce
 from simulacra.wire.failures import reason_of, transport_error, typed_errors, unreachable
 from simulacra.wire.image_size import image_size_of
+from simulacra.wire.loop_end import at_loop_end
 from simulacra.wire.media import image_type_of, normal_media_type, placeholder_text
 from simulacra.wire.reading import close_response, read_chunks, read_whole
 from simulacra.wire.sdk_options import check_extra, default_timeout, merge_extra, split_params
@@ -18,6 +19,7 @@ __all__ = [
     "EncodedOnce",
     "EventSplitter",
     "ServerEvent",
+    "at_loop_end",
     "check_extra",
     "close_response",
     "default_timeout",

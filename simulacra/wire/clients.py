@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -11,6 +12,7 @@ from weakref import WeakKeyDictionary
 from anyio.lowlevel import current_token
 
 from simulacra.errors import ConfigurationError
+from simulacra.wire.loop_end import at_loop_end
 
 C = TypeVar("C")
 
@@ -21,12 +23,13 @@ _SDK_TRANSPORT = "AsyncHttpxClientWrapper"
 class ClientPerLoop(Generic[C]):
     """The client a provider was given, and copies of it for every further event loop it is used on.
 
-    A copy has a transport of its own that keeps no idle connection, so that nothing is left open when its loop ends.
+    A copy has a transport of its own. The connections of a transport that the SDK made are closed when their loop ends; the
+    client itself stays open. An HTTP client that its user made is the user's to close.
 
     Args:
         client: The client that was given; it belongs to the first loop that asks.
         expected: The SDK's class of async clients.
-        transport: Makes a transport of the SDK, as `transport(timeout=..., limits=...)`.
+        transport: Makes a transport of the SDK, as `transport(timeout=...)`.
         http: The module of the SDK's HTTP client.
 
     Raises:
@@ -45,8 +48,7 @@ class ClientPerLoop(Generic[C]):
 
         self.original = client
         self._transport = transport
-        self._http = http
-        self._by_loop: WeakKeyDictionary[object, C] = WeakKeyDictionary()
+        self._by_loop: WeakKeyDictionary[object, tuple[C, object]] = WeakKeyDictionary()
         self._is_claimed = False
         self._lock = threading.Lock()
 
@@ -59,28 +61,40 @@ class ClientPerLoop(Generic[C]):
         loop = current_token().native_token
 
         with self._lock:
-            client = self._by_loop.get(loop)
+            known = self._by_loop.get(loop)
 
-            if client is None:
+            if known is None:
                 client = self._copy() if self._is_claimed else self.original
+                is_ours = self._is_claimed or _is_made_by_sdk(client)
+                guard = at_loop_end(partial(_close_connections, _transport_of(client))) if is_ours else None
                 self._is_claimed = True
-                self._by_loop[loop] = client
+                known = self._by_loop[loop] = client, guard
 
-            return client
+            return known[0]
 
     def _copy(self) -> C:
         original: Any = self.original
 
-        if type(_transport_of(original)).__name__ != _SDK_TRANSPORT:
+        if not _is_made_by_sdk(original):
             raise ConfigurationError(
-                "this provider's client has an http_client of its own, which belongs to the event loop it was first"
-                f" used on. Build the provider anew on this loop, or give its {type(original).__name__} no http_client"
+                "this provider's client has an http_client of its own, which belongs to the event loop it was first used"
+                f" on. Build the provider anew on this loop, or give its {type(original).__name__} no http_client"
             )
 
-        limits = self._http.Limits(max_connections=1000, max_keepalive_connections=0)
-        copied: C = original.copy(http_client=self._transport(timeout=original.timeout, limits=limits))
+        copied: C = original.copy(http_client=self._transport(timeout=original.timeout))
 
         return copied
+
+
+async def _close_connections(http: Any) -> None:
+    """Close what is idle. The client stays open: its user may go on with it on another loop."""
+    for transport in (http._transport, *http._mounts.values()):  # noqa: SLF001 -- closing the client is the only other way
+        if transport is not None:
+            await transport.aclose()
+
+
+def _is_made_by_sdk(client: Any) -> bool:
+    return type(_transport_of(client)).__name__ == _SDK_TRANSPORT
 
 
 def _transport_of(client: Any) -> Any:

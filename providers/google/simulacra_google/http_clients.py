@@ -9,17 +9,18 @@ from weakref import WeakKeyDictionary
 import httpx2
 from anyio.lowlevel import current_token
 
+from simulacra.wire import at_loop_end
+
 
 class AsyncClientPerLoop(httpx2.AsyncClient):
     """Sends each request through a client of the running loop, on asyncio and on trio.
 
-    The first loop keeps its connections; clients of further loops keep none that is idle, so that nothing is left open
-    when their loop ends.
+    The connections of a loop are closed when it ends.
     """
 
     def __init__(self) -> None:
         super().__init__(follow_redirects=True, timeout=None)
-        self._by_loop: WeakKeyDictionary[object, httpx2.AsyncClient] = WeakKeyDictionary()
+        self._by_loop: WeakKeyDictionary[object, tuple[httpx2.AsyncClient, object]] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
@@ -27,7 +28,7 @@ class AsyncClientPerLoop(httpx2.AsyncClient):
 
     async def aclose(self) -> None:
         """Close the connections of the running loop."""
-        client = self._by_loop.pop(current_token().native_token, None)
+        client, _ = self._by_loop.pop(current_token().native_token, (None, None))
 
         if client is not None:
             await client.aclose()
@@ -36,10 +37,11 @@ class AsyncClientPerLoop(httpx2.AsyncClient):
         loop = current_token().native_token
 
         with self._lock:
-            client = self._by_loop.get(loop)
+            known = self._by_loop.get(loop)
 
-            if client is None:
-                limits = httpx2.Limits(max_connections=1000, max_keepalive_connections=0 if self._by_loop else 100)
-                client = self._by_loop[loop] = httpx2.AsyncClient(follow_redirects=True, timeout=None, limits=limits)
+            if known is None:
+                limits = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
+                client = httpx2.AsyncClient(follow_redirects=True, timeout=None, limits=limits)
+                known = self._by_loop[loop] = client, at_loop_end(client.aclose)
 
-            return client
+            return known[0]

@@ -178,6 +178,14 @@ class VendorEmulator(ABC):
         """
         await self._wait(lambda: sum(r.is_abandoned for r in self.requests) >= count, f"{count} leave", timeout)
 
+    async def disconnected(self, *, timeout: float = 5.0) -> None:
+        """Wait until no client holds a connection open.
+
+        Args:
+            timeout: Real seconds, after which the test fails.
+        """
+        await self._wait(lambda: not self.open_connections, "the end of every connection", timeout)
+
     def __enter__(self) -> Self:
         self.start()
 

@@ -1,0 +1,79 @@
+"""Closing what belongs to an event loop when the loop ends, which neither asyncio nor trio offers a callback for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import anyio
+
+logger = logging.getLogger("simulacra.wire")
+CLOSE_SECONDS = 1.0
+
+
+def at_loop_end(close: Callable[[], Awaitable[object]]) -> object:
+    """Have the running event loop close something when it ends, or when what is returned here is dropped before.
+
+    Args:
+        close: Closes it; called once, for at most `CLOSE_SECONDS`. It must not refer to what is returned.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return _TrioGuard(close)
+
+    return _asyncio_guard(close)
+
+
+def _asyncio_guard(close: Callable[[], Awaitable[object]]) -> AsyncGenerator[None, None]:
+    """An asynchronous generator that is never ended: `asyncio.run` closes those while the loop still works (PEP 525).
+
+    A task would be seen by whoever waits for all tasks.
+    """
+
+    async def wait() -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            await _closed(close)
+
+    waiting = wait()
+
+    with suppress(StopIteration):  # how a coroutine that awaits nothing says that it is done
+        waiting.__anext__().send(None)
+
+    return waiting
+
+
+class _TrioGuard:
+    """A system task, which trio cancels after the main one: it complains of generators that are dropped."""
+
+    def __init__(self, close: Callable[[], Awaitable[object]]) -> None:
+        import trio  # noqa: PLC0415 -- only one of the two loops is in use
+
+        self._token = trio.lowlevel.current_trio_token()
+        self._dropped = trio.Event()
+        trio.lowlevel.spawn_system_task(_close_after, self._dropped, close)
+
+    def __del__(self) -> None:
+        with suppress(RuntimeError):  # the loop has ended
+            self._token.run_sync_soon(self._dropped.set)
+
+
+async def _close_after(dropped: Any, close: Callable[[], Awaitable[object]]) -> None:
+    try:
+        await dropped.wait()
+    finally:
+        await _closed(close)
+
+
+async def _closed(close: Callable[[], Awaitable[object]]) -> None:
+    # A loop that is ending starts nothing any more, which the engine's own clock would need.
+    with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+        try:
+            await close()
+        except Exception:
+            logger.debug("closing at the end of an event loop failed", exc_info=True)

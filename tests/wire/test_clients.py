@@ -1,0 +1,60 @@
+"""Connections live as long as their event loop: kept between requests, closed with it, by every plugin."""
+
+from __future__ import annotations
+
+import gc
+
+import anyio
+import pytest
+
+from simulacra import Conversation
+from simulacra.registry import resolve
+from simulacra.testing import AnthropicEmulator, EmulatedReply, GeminiEmulator, OpenAIEmulator
+
+EMULATORS = {"anthropic": AnthropicEmulator, "google": GeminiEmulator, "openai": OpenAIEmulator}
+
+
+@pytest.fixture(params=EMULATORS)
+def vendor(request):
+    return request.param
+
+
+def asks_twice(provider, emulator):
+    async def ask():
+        async with Conversation(provider) as conversation:
+            await conversation.prompt("once")
+            await conversation.prompt("again")
+
+        assert emulator.open_connections == 1, "the connection was not kept for the next request"
+
+    return ask
+
+
+def test_a_provider_keeps_its_connection_in_each_loop_and_closes_it_at_the_end(vendor, anyio_backend):
+    with EMULATORS[vendor]([EmulatedReply(text="a")] * 6) as emulator:
+        provider = resolve(f"{vendor}:m", api_key="k", base_url=emulator.base_url)
+
+        for _ in range(3):
+            anyio.run(asks_twice(provider, emulator), backend=anyio_backend)
+            anyio.run(emulator.disconnected)
+
+
+def test_nothing_is_left_of_a_provider_that_is_made_anew_in_each_loop(vendor, anyio_backend):
+    # What is left complains when it is collected, and each warning fails the test.
+    with EMULATORS[vendor]([EmulatedReply(text="a")] * 10) as emulator:
+        for _ in range(5):
+            provider = resolve(f"{vendor}:m", api_key="k", base_url=emulator.base_url)
+            anyio.run(asks_twice(provider, emulator), backend=anyio_backend)
+            del provider
+            gc.collect()
+
+        anyio.run(emulator.disconnected)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("anyio_backend", ["trio"])  # asyncio's own transports complain when they are dropped
+async def test_the_connections_of_a_dropped_provider_are_closed_while_the_loop_runs(vendor):
+    async with EMULATORS[vendor]([EmulatedReply(text="a")] * 2) as emulator:
+        await asks_twice(resolve(f"{vendor}:m", api_key="k", base_url=emulator.base_url), emulator)()
+        gc.collect()
+        await emulator.disconnected()
