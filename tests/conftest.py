@@ -12,6 +12,7 @@ from simulacra.clock import use_clock
 from simulacra.testing import FakeClock
 
 END_SECONDS = 60
+pytest.register_assert_rewrite("recordings")
 
 
 def pytest_unconfigure() -> None:

@@ -3,58 +3,70 @@
 from __future__ import annotations
 
 import json
-import os
-import random
-import re
-from pathlib import Path
 
 import pytest
-from messages_wire import params_of, result, turns_of, user
+from anthropic import AsyncAnthropic
+from messages_wire import params_of, user
+from recordings import Recordings, ReplayedRecordings, answered, kept_reply
+from simulacra_anthropic import AnthropicProvider
 from simulacra_anthropic.rules import RULES
 
-from simulacra.errors import AuthenticationError, BadRequestError, ProtocolError, StreamInterruptedError
+from simulacra.errors import AuthenticationError, BadRequestError
 from simulacra.messages import RawContent, TextContent, ThinkingContent
-from simulacra.serialization import dump_message, load_message
-from simulacra.testing import EmulatedReply
-from simulacra.testing.driving import failure_of, reply_of
-from simulacra.wire import EventSplitter
+from simulacra.testing.driving import reply_of
 
 pytestmark = pytest.mark.anyio
 
-SHARED = Path(os.environ.get("SIMULACRA_SHARED", Path(__file__).parents[4] / "shared"))
-RECORDINGS = SHARED / "data" / "wire.jsonl"
-MISSING = f"no recordings at {RECORDINGS}; set SIMULACRA_SHARED to the folder that holds data/wire.jsonl"
+RECORDED = Recordings("an-", {"an-error-3": AuthenticationError, "an-error-4": BadRequestError})
 
 
-def recordings():
-    lines = RECORDINGS.read_text("utf-8").splitlines() if RECORDINGS.exists() else []
+class TestAnthropic(ReplayedRecordings):
+    recordings = RECORDED
 
-    return {entry["id"]: entry for entry in map(json.loads, lines) if entry["id"].startswith("an-")}
+    def provider(self, http):
+        return AnthropicProvider(AsyncAnthropic(api_key="k", http_client=http), model="claude-test")
 
+    async def test_a_recorded_answer_is_read_over_the_wire(self, serve, answer):
+        expected = message_in(answer)
 
-FOUND = recordings()
-ERRORS = {"an-error-3": AuthenticationError, "an-error-4": BadRequestError}
-ANSWERS = [name for name in FOUND if name not in ERRORS]
-STREAMS = [name for name in FOUND if "event-stream" in FOUND[name]["response"]["content_type"]]
-needs_recordings = pytest.mark.skipif(not FOUND, reason=MISSING)
+        async with serve([RECORDED.reply(answer)]) as (_, provider):
+            message = await reply_of(provider)
 
+        texts = [block["text"] for block in expected["content"] if block["type"] == "text" and block["text"]]
+        thoughts = [block.get("thinking", "") for block in expected["content"] if "thinking" in block["type"]]
+        calls = [(block["name"], block["input"]) for block in expected["content"] if block["type"] == "tool_use"]
+        known = ("text", "thinking", "redacted_thinking", "tool_use")
+        others = [block for block in expected["content"] if block["type"] not in known]
+        raws = [json.loads(block.data) for block in message.content if isinstance(block, RawContent)]
+        assert [block.text for block in message.content if isinstance(block, TextContent)] == texts
+        assert [block.thought for block in message.content if isinstance(block, ThinkingContent)] == thoughts
+        assert [(call.tool, call.params) for call in message.tool_calls] == calls
+        assert [block for block in raws if "type" in block] == others
+        assert [block["container"] for block in raws if "type" not in block] == containers(expected)
+        assert (message.usage.input_tokens, message.usage.output_tokens) == expected_usage(expected["usage"])
+        assert message.model == expected["model"]
 
-def recorded(name, body=None):
-    answer = FOUND[name]["response"]
+    async def test_an_r3_a_recorded_answer_goes_back_as_it_came(self, serve, answer):
+        async with serve([RECORDED.reply(answer)]) as (_, provider):
+            message = await kept_reply(provider)
 
-    return EmulatedReply(
-        status=answer["status"], content_type=answer["content_type"], body=answer["body"] if body is None else body
-    )
+        params = params_of(user("q"), message, answered(message))
+        asked, sent, told = params["messages"]
+        content = message_in(answer)["content"]
+        expected = [block for block in kept(content) if not is_lone(block, content)]
+
+        assert (blocks(sent["content"]) if isinstance(sent["content"], str) else kept(sent["content"])) == expected
+        assert asked["role"] == told["role"] == "user"
+        assert RULES.check(params) == ()
 
 
 def message_in(name):
     """The recorded message, put together in the plainest way."""
-    body = FOUND[name]["response"]["body"]
+    events = RECORDED.chunks_of(name)
 
-    if name not in STREAMS:
-        return json.loads(body)
+    if not RECORDED.is_stream(name):
+        return events[0]
 
-    events = [json.loads(line[6:]) for line in body.splitlines() if line.startswith("data: {")]
     message = next(event["message"] for event in events if event["type"] == "message_start")
     content, inputs = message["content"], {}
 
@@ -109,47 +121,8 @@ def kept(blocks):
     ]
 
 
-@needs_recordings
-@pytest.mark.parametrize("name", ANSWERS)
-async def test_a_recorded_answer_is_read_over_the_wire(serve, name):
-    expected = message_in(name)
-
-    async with serve([recorded(name)]) as (_, provider):
-        message = await reply_of(provider)
-
-    texts = [block["text"] for block in expected["content"] if block["type"] == "text" and block["text"]]
-    thoughts = [block.get("thinking", "") for block in expected["content"] if "thinking" in block["type"]]
-    calls = [(block["name"], block["input"]) for block in expected["content"] if block["type"] == "tool_use"]
-    known = ("text", "thinking", "redacted_thinking", "tool_use")
-    others = [block for block in expected["content"] if block["type"] not in known]
-    raws = [json.loads(block.data) for block in message.content if isinstance(block, RawContent)]
-    assert [block.text for block in message.content if isinstance(block, TextContent)] == texts
-    assert [block.thought for block in message.content if isinstance(block, ThinkingContent)] == thoughts
-    assert [(call.tool, call.params) for call in message.tool_calls] == calls
-    assert [block for block in raws if "type" in block] == others
-    assert [block["container"] for block in raws if "type" not in block] == containers(expected)
-    assert (message.usage.input_tokens, message.usage.output_tokens) == expected_usage(expected["usage"])
-    assert message.model == expected["model"]
-
-
 def containers(message):
     return [message["container"]] if message.get("container") else []
-
-
-@needs_recordings
-@pytest.mark.parametrize("name", ANSWERS)
-async def test_an_r3_a_recorded_answer_goes_back_as_it_came(serve, name):
-    async with serve([recorded(name)]) as (_, provider):
-        message = load_message(dump_message(await reply_of(provider)))
-
-    results = [result(one.tool_request_id, one.tool) for one in message.tool_calls]
-    turns = turns_of(user("q"), message, user(*results, "go on"))
-    sent = turns[1][1]
-    expected = [block for block in kept(message_in(name)["content"]) if not is_lone(block, message_in(name)["content"])]
-
-    assert (blocks(sent) if isinstance(sent, str) else kept(sent)) == expected
-    assert turns[0][0] == turns[2][0] == "user"
-    assert RULES.check(params_of(user("q"), message, user(*results, "go on"))) == ()
 
 
 def blocks(sent):
@@ -164,68 +137,3 @@ def is_lone(block, content):
     called = [other["id"] for other in content if other["type"] in ("server_tool_use", "mcp_tool_use")]
 
     return block["type"].endswith("_tool_result") and block["tool_use_id"] not in called
-
-
-@needs_recordings
-@pytest.mark.parametrize("name", ERRORS)
-async def test_a_recorded_failure_is_its_typed_error(serve, name):
-    async with serve([recorded(name)]) as (_, provider):
-        error, _ = await failure_of(provider)
-
-    assert type(error) is ERRORS[name]
-    assert str(error)
-
-
-@needs_recordings
-@pytest.mark.parametrize("name", STREAMS)
-async def test_st_r2_a_recording_written_line_by_line_is_the_same(serve, name):
-    lines = re.findall(r"[^\n]*\n+|[^\n]+$", FOUND[name]["response"]["body"])
-
-    async with serve([recorded(name), recorded(name, [line.encode() for line in lines])]) as (_, provider):
-        assert await reply_of(provider) == await reply_of(provider)
-
-
-@needs_recordings
-@pytest.mark.parametrize("name", [name for name in STREAMS if len(FOUND[name]["response"]["body"]) < 6_000])
-async def test_st_r2_a_recording_written_byte_by_byte_is_the_same(serve, name):
-    body = FOUND[name]["response"]["body"].encode()
-    bytewise = EmulatedReply(body=[body], content_type="text/event-stream", write_size=1)
-
-    async with serve([recorded(name), bytewise]) as (_, provider):
-        assert await reply_of(provider) == await reply_of(provider)
-
-
-@needs_recordings
-@pytest.mark.parametrize("name", STREAMS)
-@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
-def test_st_r2_a_recording_fed_byte_by_byte_is_the_same(name, end):
-    body = FOUND[name]["response"]["body"].replace("\n", end).encode()
-    whole, bytewise = EventSplitter(), EventSplitter()
-    expected = [*whole.feed(body), *whole.flush()]
-    fed = [event for place in range(len(body)) for event in bytewise.feed(body[place : place + 1])]
-
-    assert [*fed, *bytewise.flush()] == expected
-    assert expected
-
-
-@needs_recordings
-@pytest.mark.parametrize("name", STREAMS)
-async def test_st_r1_a_recording_that_ends_too_early_is_interrupted_or_the_same(serve, name):
-    body = FOUND[name]["response"]["body"].encode()
-    chance = random.Random(name)
-    ends = [*(line.end() for line in re.finditer(rb"\n", body)), *(chance.randrange(len(body)) for _ in range(200))]
-
-    async with serve([recorded(name), *(recorded(name, [body[:end]]) for end in ends)]) as (_, provider):
-        whole = await reply_of(provider)
-        outcomes = [await outcome_of(provider) for _ in ends]
-
-    assert all(found == whole or type(found) in (StreamInterruptedError, ProtocolError) for found in outcomes)
-    assert any(isinstance(found, StreamInterruptedError) for found in outcomes)
-
-
-async def outcome_of(provider):
-    """The message, or the error, of one request."""
-    try:
-        return await reply_of(provider)
-    except Exception as error:
-        return error
