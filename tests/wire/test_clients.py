@@ -56,5 +56,6 @@ def test_nothing_is_left_of_a_provider_that_is_made_anew_in_each_loop(vendor, an
 async def test_the_connections_of_a_dropped_provider_are_closed_while_the_loop_runs(vendor):
     async with EMULATORS[vendor]([EmulatedReply(text="a")] * 2) as emulator:
         await asks_twice(resolve(f"{vendor}:m", api_key="k", base_url=emulator.base_url), emulator)()
+        await anyio.wait_all_tasks_blocked()  # until then tasks of the request may refer to the provider
         gc.collect()
         await emulator.disconnected()
