@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -13,6 +14,12 @@ from simulacra.testing import FakeClock
 
 END_SECONDS = 60
 pytest.register_assert_rewrite("recordings")
+
+
+def pytest_configure() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and hands that on to its own children."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_unconfigure() -> None:
