@@ -15,17 +15,16 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pydantic import ValidationError
-
 from simulacra.clock import clock, time_limit
 from simulacra.dialog.announcer import Announcer
 from simulacra.dialog.closing import calls_refused, response_closed
-from simulacra.dialog.opening import Opening, name_place
+from simulacra.dialog.opening import Opening, name_place, raise_typed
 from simulacra.dialog.watchdog import Watchdog
 from simulacra.emitter import Event
 from simulacra.errors import (
     LimitExceededError,
     OperationCancelledError,
+    ProtocolError,
     ProviderError,
     StreamInterruptedError,
 )
@@ -216,6 +215,8 @@ class Turn:
                 event = await anext(events)
             except StopAsyncIteration:
                 raise StreamInterruptedError("the stream ended without its closing event") from None
+            except Exception as error:  # noqa: BLE001 -- raised again
+                raise_typed(error, self._opening.provider)
 
             watchdog.waiting_since = None
             await self._take(event)
@@ -314,7 +315,7 @@ class Turn:
         """What was delivered; values that no message can hold came from the provider and are what failed."""
         try:
             return self._fold.partial(status)
-        except ValidationError:
+        except ProtocolError:
             return None
 
     def _decide(self, *acts: Act) -> None:

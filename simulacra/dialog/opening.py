@@ -8,8 +8,8 @@ from __future__ import annotations
 import copy
 import dataclasses
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from simulacra.clock import time_limit
 from simulacra.errors import (
@@ -59,7 +59,7 @@ class Opening:
         self._request_id = request_id
         self._attempts = 0
         self._provider = self._settings.provider
-        self._request: ModelRequest | None = None
+        self._fault: Exception | None = None
 
     @property
     def provider(self) -> ModelProvider:
@@ -91,6 +91,9 @@ class Opening:
 
         outcome: PolicyResult = await settings.policy.execute(self._run.source.token, try_once, attempt)
         self.metadata = outcome.metadata
+
+        if outcome.error is not None and outcome.error is self._fault:
+            raise_typed(outcome.error, self._provider)
 
         if not outcome.result:
             raise outcome.error or SimulacraError(f"{type(settings.policy).__name__} failed and names no error")
@@ -145,22 +148,31 @@ class Opening:
         self._provider = provider
 
         try:
-            with time_limit(self.options.first_event_timeout) as limit:
-                first, events = await peek_generator(_events_of(provider, request), opens_reply)
-
-            if limit.cancelled_caught:
-                raise TimeoutExceededError(
-                    f"no first event within {self.options.first_event_timeout} s; raise first_event_timeout or retry"
-                )
-
-            if first is None:
-                await events.aclose()
-                raise StreamInterruptedError("the stream ended before it brought anything")
+            events = await self._first_event(provider, request)
         except ProviderError as error:
             name_place(error, provider)
             raise
+        except Exception as error:
+            self._fault = error  # the policy judges it as it is
+            raise
 
         return OpenStream(events, provider_kind=provider.kind, model=provider.model)
+
+    async def _first_event(self, provider: ModelProvider, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
+        """The events, when there is one to begin with."""
+        with time_limit(self.options.first_event_timeout) as limit:
+            first, events = await peek_generator(_events_of(provider, request), opens_reply)
+
+        if limit.cancelled_caught:
+            raise TimeoutExceededError(
+                f"no first event within {self.options.first_event_timeout} s; raise first_event_timeout or retry"
+            )
+
+        if first is None:
+            await events.aclose()
+            raise StreamInterruptedError("the stream ended before it brought anything")
+
+        return events
 
     async def _build(self, provider: ModelProvider, messages: Sequence[Message]) -> ModelRequest:
         settings = self._settings
@@ -219,11 +231,28 @@ def _events_of(provider: ModelProvider, request: ModelRequest) -> AsyncIterator[
 
     if isinstance(events, Coroutine):
         events.close()
+
+    if not isinstance(events, AsyncIterator):
         raise ConfigurationError(
-            f"{type(provider).__name__}.stream returns instead of yielding: make it an async generator, with `yield`"
+            f"{type(provider).__name__}.stream is no async generator: write it as `async def`, with `yield`"
         )
 
     return events
+
+
+def raise_typed(error: Exception, provider: ModelProvider) -> NoReturn:
+    """Raise what a provider raised; what is no error of the engine's as one, with itself as cause.
+
+    Raises:
+        ProviderError: The provider has a fault, or left an error of its service as it was.
+    """
+    if isinstance(error, SimulacraError | AssertionError):  # the latter are of tests: a script that does not fit
+        raise error
+
+    raise ProviderError(
+        f"{type(provider).__name__}.stream raised {type(error).__name__}: {error}; a provider tells of its service's "
+        "errors with those of simulacra, such as error_from_status() makes"
+    ) from error
 
 
 def name_place(error: ProviderError, provider: ModelProvider) -> None:

@@ -16,6 +16,7 @@ from simulacra.dialog.core import Core
 from simulacra.dialog.floor import Grant
 from simulacra.dialog.inputs import admitted
 from simulacra.dialog.opening import check_tool_choice
+from simulacra.dialog.work import run_at_work
 from simulacra.emitter import Event
 from simulacra.errors import ConfigurationError, InvalidStateError
 from simulacra.messages import Response, UserMessage
@@ -64,7 +65,8 @@ class Run:
         self._scope_type = type(self._step)
         self.home = HomeLoop()
         """The event loop of this run."""
-        self._task_id: int | None = None
+        self._task_id = anyio.get_current_task().id
+        self._waiting_run = run_at_work()
         core.run = self
 
         if grant.is_cancelled:
@@ -159,13 +161,21 @@ class Run:
         self.core.floor.release(self.grant)
         self.finished.set()
 
-    def is_own_task(self) -> bool:
-        """Whether the task that asks is the one that does this work: it cannot wait for it."""
-        return anyio.get_current_task().id == self._task_id
+    def waits_for_caller(self) -> bool:
+        """Whether the task that asks does this run's work, or that of a run which a tool call of this one waits for."""
+        if anyio.get_current_task().id == self._task_id:
+            return True
+
+        run = run_at_work()
+
+        while run is not None and run is not self:
+            run = run._waiting_run  # noqa: SLF001 -- of its own class
+
+        return run is self
 
     async def wait_settled(self) -> None:
         """Wait until the cancelled work has ended; bounded, and not at all from inside that work."""
-        if not self.is_own_task():
+        if not self.waits_for_caller():
             with time_limit(SETTLE_SECONDS * 2, shield=True):
                 await self.finished.wait()
 
@@ -252,11 +262,11 @@ def _check_waiting(core: Core, *, first: bool) -> None:
     if core.floor.when_busy == "reject" and not first:
         core.require_free("prompt")
 
-    if core.run is not None and core.run.is_own_task():
+    if core.run is not None and core.run.waits_for_caller():
         raise InvalidStateError(
             "waiting for the response under way",
-            state="inside it, in a listener or in the loop over its stream",
-            remedy="Leave the stream first, or send from a task of its own",
+            state="inside it: in a tool, in a listener or in the loop over its stream",
+            remedy="Leave the stream first, send from a task of its own, or leave it to queue_message() of the manager",
         )
 
 

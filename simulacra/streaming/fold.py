@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple
 
+from pydantic import ValidationError
+
 from simulacra.cleaning import clean_text
 from simulacra.errors import ProtocolError
 from simulacra.messages import (
@@ -76,12 +78,18 @@ class Fold:
         """Whether the closing event came."""
         return self.stop_reason is not None
 
-    def apply(self, event: StreamEvent) -> list[Change]:  # noqa: C901 -- one case per event
+    def apply(self, event: StreamEvent) -> list[Change]:
         """Fold one event in.
 
         Raises:
-            ProtocolError: The event does not fit what came before.
+            ProtocolError: The event does not fit what came before, or holds what such an event cannot.
         """
+        try:
+            return self._apply(event)
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ProtocolError(f"a provider yielded {event!r:.200}, which no message can hold: {error}") from error
+
+    def _apply(self, event: StreamEvent) -> list[Change]:  # noqa: C901 -- one case per event
         match event:
             case TextDelta(index, text):
                 return self._piece("text", index, text)
@@ -125,7 +133,11 @@ class Fold:
                 raise ProtocolError(f"a provider yields stream events, such as TextDelta, not {type(event).__name__}")
 
     def message(self) -> AssistantMessage:
-        """The finished message."""
+        """The finished message.
+
+        Raises:
+            ProtocolError: The provider told what no message can hold.
+        """
         return self._message([block.value for block in self.blocks if block.value is not None], "complete")
 
     def partial(self, status: MessageStatus) -> AssistantMessage | None:
@@ -147,16 +159,19 @@ class Fold:
         return self._message(content, status) if content else None
 
     def _message(self, content: list[AssistantContent], status: MessageStatus) -> AssistantMessage:
-        return AssistantMessage(
-            tuple(content),
-            id=self.message_id,
-            timestamp=self.timestamp,
-            status=status,
-            stop_reason=self.stop_reason,
-            stop_details=self.stop_details,
-            model=self.model,
-            usage=self.usage,
-        )
+        try:
+            return AssistantMessage(
+                tuple(content),
+                id=self.message_id,
+                timestamp=self.timestamp,
+                status=status,
+                stop_reason=self.stop_reason,
+                stop_details=self.stop_details,
+                model=self.model,
+                usage=self.usage,
+            )
+        except ValidationError as error:
+            raise ProtocolError(f"a provider told of its reply what no message can hold: {error}") from error
 
     def _piece(self, kind: LiveType, index: int, text: str) -> list[Change]:
         block = self._by_index.get(index)

@@ -128,8 +128,16 @@ def calls(
         text: What the model says before.
         usage: Reported before the end.
         stop_reason: Why it ends.
+
+    Raises:
+        ConfigurationError: What is wanted is no such tuple.
     """
     parts: list[Part] = [MessageStart()]
+
+    if any(not isinstance(each, tuple) for each in wanted):
+        raise ConfigurationError(
+            f"calls() takes tuples, such as calls(('search', {{'query': 'lamp'}})), not {wanted!r}"
+        )
 
     if text:
         parts += [TextDelta(0, text), ContentStop(0)]

@@ -95,6 +95,12 @@ class ToolRunner:
 
         return entry is None or entry.definition is None or entry.definition.parallelizable
 
+    def is_threaded(self, name: str) -> bool:
+        """Whether a thread does the calls of that name."""
+        entry = self._entries.get(name)
+
+        return entry is not None and _is_threaded(entry.tool)
+
     def effect(self, name: str) -> Effect:
         """What a call leaves behind; for unknown names the worst."""
         entry = self._entries.get(name)
@@ -150,7 +156,7 @@ class ToolRunner:
         async def work() -> Outcome:
             function = functools.partial(tool.for_call(context).execute, *positional, **named)
 
-            if tool.asynchronous or (tool.asynchronous is None and is_asynchronous(tool.execute)):
+            if not _is_threaded(tool):
                 return await execution.in_task(function, must_await=tool.asynchronous is True)
 
             on_late = functools.partial(self._note_late, call, tool)
@@ -201,6 +207,11 @@ class ToolRunner:
         remedy = f"the tools are: {known}" if known else "there are no tools"
 
         return error_result(f"invalid tool {call.tool[:ECHO_LIMIT]!r}: it does not exist; {remedy}", "invalid_tool")
+
+
+def _is_threaded(tool: type[ToolClass]) -> bool:
+    """As the tool says itself, or else as its `execute` is written."""
+    return not (is_asynchronous(tool.execute) if tool.asynchronous is None else tool.asynchronous)
 
 
 def _broken(entry: ToolEntry) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from simulacra.background import Job, call_soon
 from simulacra.cancellation import cancellable
 from simulacra.clock import clock, time_limit
 from simulacra.dialog.run import Run
+from simulacra.dialog.work import begin_work
 from simulacra.errors import OperationCancelledError
 from simulacra.journal import EntryDraft
 from simulacra.messages import ToolContent, ToolErrorResult, ToolResultContent
@@ -49,6 +50,7 @@ class ToolRound:
         self.runner = runner
         self.progress: deque[ToolProgress] = deque()
         """What running calls told of how far they are, and nobody took yet."""
+        self._run = run
         self._core = run.core
         self._cancellation = run.source.token
         self._calls = calls
@@ -200,6 +202,7 @@ class ToolRound:
         call, context = self._calls[position], self._contexts(position)
         self._started.add(position)
         self._core.journal.record(self._intent(call, context))
+        begin_work(self._run, in_thread=self.runner.is_threaded(call.tool))
         began = clock().monotonic()
         result = await self.runner.run(call, context)
 

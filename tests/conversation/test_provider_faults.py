@@ -207,11 +207,13 @@ async def test_a_stream_that_fails_to_close_keeps_the_reply():
     assert [event.operation for event in heard if event.name == "lifecycle_error"] == ["closing the stream"]
 
 
-async def test_a_foreign_error_comes_out_as_it_is():
+async def test_conv_6_a_foreign_error_comes_out_typed_with_itself_as_cause():
     conversation = Conversation(Bare(ZeroDivisionError("mine")))
     heard = Heard(conversation)
 
-    with pytest.raises(ZeroDivisionError, match="mine"):
+    with pytest.raises(ProviderError, match="raised ZeroDivisionError: mine") as caught:
         await conversation.prompt("hi")
 
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    assert caught.value.provider == conversation.provider.kind
     assert heard.names[-2:] == ["request_error", "awaiting_response>idle"]

@@ -7,12 +7,16 @@ import pytest
 from simulacra import (
     ConfigurationError,
     Conversation,
+    MediaDelta,
     MessageStart,
     MessageStop,
     ModelProvider,
     NoopPolicy,
     ProtocolError,
+    ProviderError,
+    RetryPolicy,
     TextDelta,
+    UsageUpdate,
     WorkflowManager,
 )
 
@@ -41,6 +45,24 @@ class Returning(ModelProvider):
         return None
 
 
+class Plain(ModelProvider):
+    kind = "plain"
+    model = "m"
+
+    def stream(self, request):
+        yield MessageStop("end_turn")
+
+
+class Faulty(Mistaken):
+    kind = "faulty"
+
+    async def stream(self, request):
+        for event in self.replies[0]:
+            yield event
+
+        raise KeyError("choices")
+
+
 class Nameless(ModelProvider):
     model = "m"
 
@@ -60,7 +82,11 @@ async def test_an_unknown_stop_reason_is_other_with_the_vendors_word():
     ("events", "error", "says"),
     [
         (("hello",), ProtocolError, "mistaken/m: a provider yields stream events, such as TextDelta, not str"),
-        ((MessageStart(model=5), TextDelta(0, "x"), MessageStop("end_turn")), ValueError, "model"),
+        ((MessageStart(model=5), TextDelta(0, "x"), MessageStop("end_turn")), ProtocolError, "model"),
+        ((TextDelta(0, 5),), ProtocolError, r"mistaken/m: .* yielded TextDelta\(index=0, text=5\)"),
+        ((TextDelta(0, "x"), TextDelta([], "y")), ProtocolError, r"TextDelta\(index=\[\], text='y'\)"),
+        ((TextDelta(0, "x"), UsageUpdate(None)), ProtocolError, r"UsageUpdate\(usage=None\)"),
+        ((MediaDelta(0, "image/png", "text"), MessageStop("end_turn")), ProtocolError, "which no message can hold"),
     ],
 )
 async def test_what_no_message_can_hold_fails_the_turn_and_nothing_else(events, error, says):
@@ -73,10 +99,33 @@ async def test_what_no_message_can_hold_fails_the_turn_and_nothing_else(events, 
         assert (await conversation.prompt("2")).text == "good"
 
 
-async def test_a_stream_that_returns_is_told_to_yield():
-    async with Conversation(Returning()) as conversation:
-        with pytest.raises(ConfigurationError, match=r"Returning\.stream .*async generator, with `yield`"):
+@pytest.mark.parametrize("provider", [Returning(), Plain()])
+async def test_a_stream_that_is_no_async_generator_is_told_to_be_one(provider):
+    async with Conversation(provider) as conversation:
+        with pytest.raises(ConfigurationError, match=r"\.stream is no async generator: .*`async def`, with `yield`"):
             await conversation.prompt("1")
+
+
+@pytest.mark.parametrize("said", [(), (TextDelta(0, "half"),)])
+async def test_a_fault_of_the_provider_is_a_typed_error_that_names_it(said):
+    async with Conversation(Faulty(*said)) as conversation:
+        with pytest.raises(ProviderError, match=r"faulty/m: Faulty\.stream raised KeyError: 'choices'") as caught:
+            await conversation.prompt("1")
+
+        assert isinstance(caught.value.__cause__, KeyError)
+        assert [caught.value.partial.content[0].text] == ["half"] if said else caught.value.partial is None
+        assert (conversation.state, conversation.messages) == ("idle", ())
+
+
+async def test_the_policy_judges_a_foreign_error_as_it_is():
+    judged = []
+    policy = RetryPolicy(2, 0, 1, lambda error: not judged.append(type(error)))
+
+    async with Conversation(Faulty(), policy) as conversation:
+        with pytest.raises(ProviderError, match="KeyError"):
+            await conversation.prompt("1")
+
+    assert set(judged) == {KeyError}
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import anyio
 import pytest
+from anyio import from_thread
 from conversation_kit import Heard, sketch, talk
 
+from simulacra.blocking import run_sync
 from simulacra.conversation import Conversation
 from simulacra.errors import AuthenticationError, ConfigurationError, InvalidStateError
 from simulacra.events import ContentUpdate, InputDropped, InputQueued, InputSent
 from simulacra.messages import TextContent, UserMessage
-from simulacra.testing import calls, delay, fault_after, reply, stall
-from simulacra.tools import tool
+from simulacra.testing import ScriptedProvider, calls, delay, fault_after, reply, stall
+from simulacra.tools import ToolContext, tool
 from simulacra.workflows import WorkflowManager
 
 pytestmark = pytest.mark.anyio
@@ -195,6 +197,95 @@ async def test_the_loop_over_a_stream_cannot_wait_for_it():
 
     assert (await conversation.prompt("more")).text == "again"
     assert sketch(conversation.messages) == ["U hi", "A* a", "U more", "A again"]
+
+
+async def test_the_body_of_a_stream_cannot_wait_for_it_before_its_first_event():
+    conversation = talk("one", "two", when_busy="queue")
+
+    async with conversation.stream("hi"):
+        with pytest.raises(InvalidStateError, match="Leave the stream first"):
+            await conversation.prompt("more")
+
+    assert (await conversation.prompt("more")).text == "one"
+
+
+def insisting(kind, send):
+    """A tool that tries to send to the conversation that called it, and tells what came of it."""
+
+    @tool(name="insist")
+    async def in_task(context: ToolContext) -> str:
+        return await refusal(send(context.conversation))
+
+    @tool(name="insist")
+    def in_thread(context: ToolContext) -> str:
+        return from_thread.run(refusal, send(context.conversation))
+
+    @tool(name="insist")
+    def plain(context: ToolContext) -> str:
+        return run_sync(refusal(send(context.conversation)))
+
+    @tool(name="insist")
+    async def in_child(context: ToolContext) -> str:
+        child = context.conversation.spawn_child(
+            provider=ScriptedProvider([calls(("ask_up", {})), "done"]), toolkit=[asking_up(context.conversation)]
+        )
+        await child.prompt("ask above")
+
+        return child.messages[2].content[0].result.output
+
+    def asking_up(parent):
+        @tool(name="ask_up")
+        async def ask_up() -> str:
+            return await refusal(send(parent))
+
+        return ask_up
+
+    return {"task": in_task, "thread": in_thread, "plain thread": plain, "child": in_child}[kind]
+
+
+async def refusal(sending):
+    with pytest.raises(InvalidStateError, match="inside it: in a tool") as caught:
+        await sending
+
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("kind", ["task", "thread", "plain thread", "child"])
+@pytest.mark.parametrize("when_busy", ["queue", "merge", "latest", "interrupt"])
+async def test_a_tool_cannot_wait_for_the_loop_that_waits_for_it(kind, when_busy):
+    insist = insisting(kind, lambda conversation: conversation.prompt("more"))
+    conversation = talk(calls(("insist", {})), "done", when_busy=when_busy, toolkit=[insist])
+
+    assert (await conversation.prompt("hi")).text == "done"
+    assert "queue_message" in conversation.messages[2].content[0].result.output
+    assert (sketch(conversation.messages)[0], conversation.queued) == ("U hi", ())
+
+
+async def test_a_tool_may_leave_a_prompt_to_a_task_of_its_own():
+    answers = []
+
+    async with anyio.create_task_group() as tasks:
+
+        @tool
+        async def note(context: ToolContext) -> str:
+            async def send():
+                answers.append((await context.conversation.prompt("more")).text)
+
+            tasks.start_soon(send)
+            return "later"
+
+        conversation = talk(calls(("note", {})), "done", "then", when_busy="queue", toolkit=[note])
+        assert (await conversation.prompt("hi")).text == "done"
+
+    assert answers == ["then"]
+
+
+async def test_a_tool_cannot_run_the_manager_that_waits_for_it():
+    insist = insisting("task", lambda conversation: manager.run("more"))
+    conversation = talk(calls(("insist", {})), "done", when_busy="queue", toolkit=[insist])
+    manager = WorkflowManager(conversation)
+
+    assert (await manager.run("hi")).text == "done"
 
 
 async def test_a_manager_takes_turns_like_a_prompt(ask, fake_clock):

@@ -225,6 +225,11 @@ async def test_clones_play_the_same_script():
     provider.assert_complete()
 
 
+def test_calls_that_are_no_tuples_are_refused():
+    with pytest.raises(ConfigurationError, match="takes tuples"):
+        calls("search")
+
+
 def test_chunks_must_say_what_the_text_says():
     with pytest.raises(ConfigurationError, match="chunks say"):
         reply("abc", chunks=["a", "b"])
