@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from functools import partial
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -48,7 +47,7 @@ class ClientPerLoop(Generic[C]):
 
         self.original = client
         self._transport = transport
-        self._by_loop: WeakKeyDictionary[object, tuple[C, object]] = WeakKeyDictionary()
+        self._by_loop: WeakKeyDictionary[object, C] = WeakKeyDictionary()
         self._is_claimed = False
         self._lock = threading.Lock()
 
@@ -66,11 +65,13 @@ class ClientPerLoop(Generic[C]):
             if known is None:
                 client = self._copy() if self._is_claimed else self.original
                 is_ours = self._is_claimed or _is_made_by_sdk(client)
-                guard = at_loop_end(partial(_close_connections, _transport_of(client))) if is_ours else None
                 self._is_claimed = True
-                known = self._by_loop[loop] = client, guard
+                known = self._by_loop[loop] = client
 
-            return known[0]
+                if is_ours:
+                    _close_with_loop(_transport_of(client))
+
+            return known
 
     def _copy(self) -> C:
         original: Any = self.original
@@ -86,11 +87,19 @@ class ClientPerLoop(Generic[C]):
         return copied
 
 
-async def _close_connections(http: Any) -> None:
-    """Close what is idle. The client stays open: its user may go on with it on another loop."""
-    for transport in (http._transport, *http._mounts.values()):  # noqa: SLF001 -- closing the client is the only other way
-        if transport is not None:
-            await transport.aclose()
+def _close_with_loop(http: Any) -> None:
+    """Have connections closed with their loop, or when nobody has the client any more: other providers may share it.
+
+    The client itself stays open: its user may go on with it on another loop.
+    """
+    transports = (http._transport, *http._mounts.values())  # noqa: SLF001 -- closing the client is the only other way
+
+    async def close() -> None:
+        for transport in transports:
+            if transport is not None:
+                await transport.aclose()
+
+    at_loop_end(http, close)
 
 
 def _is_made_by_sdk(client: Any) -> bool:

@@ -4,22 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from typing import Any
+from weakref import WeakKeyDictionary, ref
 
 import anyio
+from anyio.lowlevel import current_token
 
 logger = logging.getLogger("simulacra.wire")
 CLOSE_SECONDS = 1.0
 
 
-def at_loop_end(close: Callable[[], Awaitable[object]]) -> object:
-    """Have the running event loop close something when it ends, or when what is returned here is dropped before.
+_guards: WeakKeyDictionary[object, WeakKeyDictionary[object, object]] = WeakKeyDictionary()
+_lock = threading.Lock()
+
+
+def at_loop_end(owner: object, close: Callable[[], Awaitable[object]]) -> None:
+    """Have the running event loop close something when it ends, or when its owner is dropped before.
 
     Args:
-        close: Closes it; called once, for at most `CLOSE_SECONDS`. It must not refer to what is returned.
+        owner: Whose it is; for each loop it is asked on, the first call counts.
+        close: Closes it; called once, for at most `CLOSE_SECONDS`. It must not refer to the owner.
     """
+    loop = current_token().native_token
+
+    with _lock:
+        by_loop = _guards.setdefault(owner, WeakKeyDictionary())
+
+        if loop not in by_loop:
+            by_loop[loop] = _guard(close)
+
+
+def _guard(close: Callable[[], Awaitable[object]]) -> object:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -54,13 +72,17 @@ class _TrioGuard:
     def __init__(self, close: Callable[[], Awaitable[object]]) -> None:
         import trio  # noqa: PLC0415 -- only one of the two loops is in use
 
-        self._token = trio.lowlevel.current_trio_token()
+        token = trio.lowlevel.current_trio_token()
+        self._token = ref(token)
         self._dropped = trio.Event()
         trio.lowlevel.spawn_system_task(_close_after, self._dropped, close)
 
     def __del__(self) -> None:
+        token = self._token()
+
         with suppress(RuntimeError):  # the loop has ended
-            self._token.run_sync_soon(self._dropped.set)
+            if token is not None:
+                token.run_sync_soon(self._dropped.set)
 
 
 async def _close_after(dropped: Any, close: Callable[[], Awaitable[object]]) -> None:

@@ -6,6 +6,10 @@ import gc
 
 import anyio
 import pytest
+from anthropic import AsyncAnthropic
+from openai import AsyncOpenAI
+from simulacra_anthropic import AnthropicProvider
+from simulacra_openai import OpenAIProvider
 
 from simulacra import Conversation
 from simulacra.registry import resolve
@@ -56,6 +60,41 @@ def test_nothing_is_left_of_a_provider_that_is_made_anew_in_each_loop(vendor, an
 async def test_the_connections_of_a_dropped_provider_are_closed_while_the_loop_runs(vendor):
     async with EMULATORS[vendor]([EmulatedReply(text="a")] * 2) as emulator:
         await asks_twice(resolve(f"{vendor}:m", api_key="k", base_url=emulator.base_url), emulator)()
-        await anyio.wait_all_tasks_blocked()  # until then tasks of the request may refer to the provider
-        gc.collect()
+        await collected()
         await emulator.disconnected()
+
+
+PROVIDERS = {"anthropic": (AsyncAnthropic, AnthropicProvider), "openai": (AsyncOpenAI, OpenAIProvider)}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("vendor", PROVIDERS)
+async def test_a_client_that_several_providers_share_outlives_each_of_them(vendor):
+    client_class, provider_class = PROVIDERS[vendor]
+    replies = [EmulatedReply(text="first"), EmulatedReply(text=["a", "b", "c"]), EmulatedReply(text="last")]
+
+    async with (
+        EMULATORS[vendor](replies) as emulator,
+        client_class(api_key="k", base_url=emulator.base_url) as client,
+    ):
+        first = [provider_class(client, model="m")]
+        assert (await Conversation(first[0]).prompt("1")).text == "first"
+
+        async with Conversation(provider_class(client, model="m")).stream("2") as stream:
+            deltas = stream.text_deltas()
+            said = [await anext(deltas)]
+            first.clear()
+            await collected()
+            said += [delta async for delta in deltas]
+
+        assert said == ["a", "b", "c"]
+        del stream, deltas
+        await collected()
+        assert emulator.open_connections == 1, "the connection was not kept for the next request"
+        assert (await Conversation(provider_class(client, model="m")).prompt("3")).text == "last"
+
+
+async def collected():
+    await anyio.wait_all_tasks_blocked()  # until then tasks of a request may refer to its provider
+    gc.collect()
+    await anyio.wait_all_tasks_blocked()

@@ -20,7 +20,7 @@ class AsyncClientPerLoop(httpx2.AsyncClient):
 
     def __init__(self) -> None:
         super().__init__(follow_redirects=True, timeout=None)
-        self._by_loop: WeakKeyDictionary[object, tuple[httpx2.AsyncClient, object]] = WeakKeyDictionary()
+        self._by_loop: WeakKeyDictionary[object, httpx2.AsyncClient] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
@@ -28,7 +28,7 @@ class AsyncClientPerLoop(httpx2.AsyncClient):
 
     async def aclose(self) -> None:
         """Close the connections of the running loop."""
-        client, _ = self._by_loop.pop(current_token().native_token, (None, None))
+        client = self._by_loop.pop(current_token().native_token, None)
 
         if client is not None:
             await client.aclose()
@@ -41,7 +41,7 @@ class AsyncClientPerLoop(httpx2.AsyncClient):
 
             if known is None:
                 limits = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
-                client = httpx2.AsyncClient(follow_redirects=True, timeout=None, limits=limits)
-                known = self._by_loop[loop] = client, at_loop_end(client.aclose)
+                known = self._by_loop[loop] = httpx2.AsyncClient(follow_redirects=True, timeout=None, limits=limits)
+                at_loop_end(self, known.aclose)
 
-            return known[0]
+            return known
