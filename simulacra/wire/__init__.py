@@ -5,10 +5,11 @@ Public for custom providers. Nothing here imports an SDK or an HTTP client; plug
 
 from simulacra.wire.clients import ClientPerLoop
 from simulacra.wire.encoded import EncodedOnce
-from simulacra.wire.failures import reason_of, transport_error, typed_errors, unreachable
+from simulacra.wire.failures import is_lost, reason_of, transport_error, typed_errors, unreachable
 from simulacra.wire.image_size import image_size_of
 from simulacra.wire.loop_end import at_loop_end
 from simulacra.wire.media import image_type_of, normal_media_type, placeholder_text
+from simulacra.wire.per_loop import SendsPerLoop, is_trio
 from simulacra.wire.reading import close_response, read_chunks, read_whole
 from simulacra.wire.sdk_options import check_extra, default_timeout, merge_extra, split_params
 from simulacra.wire.sse import EventSplitter, ServerEvent, read_event
@@ -18,6 +19,7 @@ __all__ = [
     "ClientPerLoop",
     "EncodedOnce",
     "EventSplitter",
+    "SendsPerLoop",
     "ServerEvent",
     "at_loop_end",
     "check_extra",
@@ -25,6 +27,8 @@ __all__ = [
     "default_timeout",
     "image_size_of",
     "image_type_of",
+    "is_lost",
+    "is_trio",
     "merge_extra",
     "normal_media_type",
     "placeholder_text",

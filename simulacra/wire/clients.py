@@ -12,6 +12,7 @@ from anyio.lowlevel import current_token
 
 from simulacra.errors import ConfigurationError
 from simulacra.wire.loop_end import at_loop_end
+from simulacra.wire.per_loop import SendsPerLoop
 
 C = TypeVar("C")
 
@@ -57,6 +58,9 @@ class ClientPerLoop(Generic[C]):
         Raises:
             ConfigurationError: A second loop needs a copy, but the client has an HTTP client of its own.
         """
+        if isinstance(_transport_of(self.original), SendsPerLoop):
+            return self.original
+
         loop = current_token().native_token
 
         with self._lock:

@@ -49,7 +49,7 @@ def transport_error(error: Exception, http: ModuleType, *, reading: bool) -> Sim
         http: The HTTP client's module, with the names of `httpx2`.
         reading: Whether the reply has begun: losing the connection is then an interrupted stream.
     """
-    if isinstance(error, http.TimeoutException):
+    if isinstance(error, http.TimeoutException) and not is_lost(error):
         return TimeoutExceededError(f"the service did not answer in time ({reason_of(error)})")
 
     if isinstance(error, http.InvalidURL):
@@ -58,13 +58,20 @@ def transport_error(error: Exception, http: ModuleType, *, reading: bool) -> Sim
     if isinstance(error, http.DecodingError):
         return ProtocolError(f"the answer cannot be decompressed: {error}")
 
-    if not isinstance(error, http.HTTPError | http.StreamError | anyio.EndOfStream | OSError):
+    known = isinstance(error, http.HTTPError | http.StreamError | anyio.EndOfStream | OSError)
+
+    if not known and not is_lost(error):
         return None
 
     if reading:
         return StreamInterruptedError(f"the connection was lost while the reply was read ({reason_of(error)})")
 
     return unreachable(error, http)
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether aiohttp lost the connection: the SDKs' transport over it calls some of that a timeout."""
+    return _loss(error) is not None
 
 
 def unreachable(error: BaseException, http: ModuleType, *, url: str = "") -> SimulacraError:
@@ -85,7 +92,18 @@ def unreachable(error: BaseException, http: ModuleType, *, url: str = "") -> Sim
 
 def reason_of(error: BaseException) -> str:
     """An error's class and text, or its cause's text where it has none."""
+    error = _loss(error) or error
     cause = error.__cause__
     text = str(error) or (str(cause) if cause is not None else "")
 
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _loss(error: BaseException) -> BaseException | None:
+    """The error of aiohttp behind another one, but a timeout."""
+    cause: BaseException | None = error
+
+    while cause is not None and not type(cause).__module__.startswith("aiohttp."):
+        cause = cause.__cause__
+
+    return None if isinstance(cause, TimeoutError) else cause

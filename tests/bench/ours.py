@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 class Chat(Adapter):
-    """`Conversation.stream` over `OpenAIProvider`, text taken delta by delta."""
+    """`Conversation.stream`, text taken delta by delta, with the client that `"openai:<model>"` has."""
+
+    vendor = "openai"
+    path = "/v1"
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
@@ -32,14 +35,13 @@ class Chat(Adapter):
         self.text = TextContent
         self.messages = {"user": UserMessage, "assistant": AssistantMessage}
         self.add = tool(add)
-        self.connect(url)
+        self.connect(url + self.path)
 
-    def connect(self, url: str) -> None:
-        import openai
-        from simulacra_openai import OpenAIProvider
+    def connect(self, base_url: str) -> None:
+        from simulacra import resolve
 
-        self.provider = OpenAIProvider
-        self.client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k")
+        made = resolve(f"{self.vendor}:any", api_key="k", base_url=base_url)
+        self.provider, self.client = type(made), made.client
 
     async def open(self, model: str, hist=(), tools: bool = False) -> Conversation:
         toolkit = [self.add] if tools else []
@@ -65,39 +67,49 @@ class Chat(Adapter):
 
 
 class Responses(Chat):
-    """The same over `OpenAIResponsesProvider`."""
-
-    def connect(self, url: str) -> None:
-        import openai
-        from simulacra_openai.responses import OpenAIResponsesProvider
-
-        self.provider = OpenAIResponsesProvider
-        self.client = openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="k")
+    vendor = "openai_responses"
 
 
 class Anthropic(Chat):
-    """The same over `AnthropicProvider`."""
-
-    def connect(self, url: str) -> None:
-        import anthropic
-        from simulacra_anthropic import AnthropicProvider
-
-        self.provider = AnthropicProvider
-        self.client = anthropic.AsyncAnthropic(base_url=url, api_key="k")
+    vendor = "anthropic"
+    path = ""
 
 
 class Gemini(Chat):
-    """The same over `GoogleProvider`."""
-
-    def connect(self, url: str) -> None:
-        from google import genai
-        from simulacra_google import GoogleProvider
-
-        self.provider = GoogleProvider
-        self.client = genai.Client(api_key="k", http_options={"base_url": url})
+    vendor = "google"
+    path = ""
 
     async def close(self) -> None:
         await self.client.aio.aclose()
 
 
-ADAPTERS = {"ours-chat": Chat, "ours-responses": Responses, "ours-anthropic": Anthropic, "ours-gemini": Gemini}
+class OwnChat(Chat):
+    """With a client of the user's, as the SDK makes it."""
+
+    def connect(self, base_url: str) -> None:
+        import openai
+        from simulacra_openai import OpenAIProvider
+
+        self.provider = OpenAIProvider
+        self.client = openai.AsyncOpenAI(base_url=base_url, api_key="k")
+
+
+class OwnAnthropic(Anthropic):
+    """With a client of the user's, as the SDK makes it."""
+
+    def connect(self, base_url: str) -> None:
+        import anthropic
+        from simulacra_anthropic import AnthropicProvider
+
+        self.provider = AnthropicProvider
+        self.client = anthropic.AsyncAnthropic(base_url=base_url, api_key="k")
+
+
+ADAPTERS = {
+    "ours-chat": Chat,
+    "ours-chat-own": OwnChat,
+    "ours-responses": Responses,
+    "ours-anthropic": Anthropic,
+    "ours-anthropic-own": OwnAnthropic,
+    "ours-gemini": Gemini,
+}

@@ -29,10 +29,12 @@ def create(model: str, *, api_key: str | None = None, base_url: str | None = Non
     """
     from anthropic import AsyncAnthropic  # noqa: PLC0415 -- the SDK is imported when a provider is built, not before
 
+    from simulacra_anthropic.http_clients import AsyncClientPerLoop  # noqa: PLC0415 -- as above
+
     if not api_key and not any(os.environ.get(name) for name in KEYS):
         raise AuthenticationError(f"there is no key. {REMEDY}", provider=AnthropicProvider.kind, model=model)
 
-    client = AsyncAnthropic(api_key=api_key, base_url=base_url, max_retries=0)
+    client = AsyncAnthropic(api_key=api_key, base_url=base_url, max_retries=0, http_client=AsyncClientPerLoop())
 
     return AnthropicProvider(client, model=model, **options)
 

@@ -12,7 +12,7 @@ from simulacra.errors import (
     TimeoutExceededError,
 )
 from simulacra.http_errors import error_from_status
-from simulacra.wire import reason_of, transport_error, typed_errors, unreachable
+from simulacra.wire import is_lost, reason_of, transport_error, typed_errors, unreachable
 
 
 def vendor_errors(*, reading: bool) -> AbstractContextManager[None]:
@@ -38,7 +38,7 @@ def translate(error: Exception, *, reading: bool) -> SimulacraError | None:
             return error_from_status(
                 error.status_code, error.response.headers, error.body, url=str(asked.url), sent=asked.headers
             )
-        case anthropic.APITimeoutError():
+        case anthropic.APITimeoutError() if not is_lost(error):
             return TimeoutExceededError(f"the service did not answer in time ({reason_of(error)})")
         case anthropic.APIConnectionError():
             return unreachable(error.__cause__ or error, httpx2, url=str(error.request.url))

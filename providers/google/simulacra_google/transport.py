@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from anyio.lowlevel import current_token
 
 from simulacra.errors import ConfigurationError
-from simulacra.wire import strict_json
+from simulacra.wire import is_trio, strict_json
 from simulacra.wire.sdk_options import SDK_OPTIONS
 from simulacra_google.errors import vendor_errors
 
@@ -78,7 +78,7 @@ class LoopGuard:
             return
 
         if self._is_of_the_sdk:
-            if type(current_token().native_token).__module__.startswith("trio"):
+            if is_trio(current_token().native_token):
                 raise ConfigurationError(f"the SDK's own HTTP client runs on asyncio only. {_REMEDY}")
 
             return

@@ -20,6 +20,7 @@ from simulacra_openai.presets import (
 )
 from simulacra_openai.provider import OpenAIProvider
 from simulacra_openai.rules import rules_for
+from simulacra_openai.sdk_clients import openai_client
 from simulacra_openai.services import azure, fireworks, ollama
 
 KEY = "OPENAI_API_KEY"
@@ -39,14 +40,12 @@ def create(model: str, *, api_key: str | None = None, base_url: str | None = Non
         AuthenticationError: There is no key.
         ConfigurationError: An option cannot be right.
     """
-    from openai import AsyncOpenAI  # noqa: PLC0415 -- the SDK is imported when a provider is built, not before
-
     key = api_key or os.environ.get(KEY)
 
     if not key:
         raise AuthenticationError(f"there is no key. {REMEDY}", provider=OpenAIProvider.kind, model=model)
 
-    return OpenAIProvider(AsyncOpenAI(api_key=key, base_url=base_url, max_retries=0), model=model, **options)
+    return OpenAIProvider(openai_client(api_key=key, base_url=base_url), model=model, **options)
 
 
 plugin = ProviderPlugin(

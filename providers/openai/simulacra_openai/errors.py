@@ -13,7 +13,7 @@ from simulacra.errors import (
     TimeoutExceededError,
 )
 from simulacra.http_errors import error_from_status, without_keys
-from simulacra.wire import reason_of, transport_error, typed_errors, unreachable
+from simulacra.wire import is_lost, reason_of, transport_error, typed_errors, unreachable
 
 _ABOUT_CREDENTIALS = frozenset({"SubjectTokenProviderError", "MutuallyExclusiveAuthError"})
 """Classes that the SDK keeps to itself."""
@@ -43,7 +43,7 @@ def translate(error: Exception, *, reading: bool) -> SimulacraError | None:
             return error_from_status(
                 error.status_code, error.response.headers, body, url=str(asked.url), sent=asked.headers
             )
-        case openai.APITimeoutError():
+        case openai.APITimeoutError() if not is_lost(error):
             return TimeoutExceededError(f"the service did not answer in time ({reason_of(error)})")
         case openai.APIConnectionError():
             return unreachable(error.__cause__ or error, httpx2, url=str(error.request.url))

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from simulacra.errors import AuthenticationError, ConfigurationError
 from simulacra_openai.presets import CLOUDFLARE, CLOUDFLARE_KEY
+from simulacra_openai.sdk_clients import openai_client
 from simulacra_openai.services import NO_KEY, provider_for
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def create_cloudflare_client(
     Raises:
         ConfigurationError: An option is none of the gateway's.
     """
-    from openai import AsyncOpenAI, Omit  # noqa: PLC0415 -- the SDK is imported when a client is built, not before
+    from openai import Omit  # noqa: PLC0415 -- the SDK is imported when a client is built, not before
 
     if unknown := gateway.keys() - _HEADERS.keys():
         raise ConfigurationError(
@@ -137,11 +138,10 @@ def create_cloudflare_client(
     if not api_key:
         headers["Authorization"] = Omit()
 
-    return AsyncOpenAI(
+    return openai_client(
         base_url=get_cloudflare_gateway_base_url(account_id=account_id, gateway_name=gateway_name, provider=provider),
         api_key=api_key or NO_KEY,
         default_headers=headers,
-        max_retries=0,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from simulacra.errors import AuthenticationError, ConfigurationError
 from simulacra_openai.presets import AZURE, COMPATIBLE, FIREWORKS, OLLAMA, Preset
+from simulacra_openai.sdk_clients import azure_client, openai_client
 
 if TYPE_CHECKING:
     from openai import AsyncAzureOpenAI, AsyncOpenAI
@@ -41,8 +42,6 @@ def openai_compatible(
         AuthenticationError: The service needs a key and there is none.
         ConfigurationError: An option cannot be right.
     """
-    from openai import AsyncOpenAI  # noqa: PLC0415 -- the SDK is imported when a provider is built, not before
-
     address = base_url or preset.base_url
 
     if not address:
@@ -50,7 +49,7 @@ def openai_compatible(
 
     key = key_for(preset, api_key, model=model)
 
-    return provider_for(AsyncOpenAI(base_url=address, api_key=key, max_retries=0), preset, model=model, **options)
+    return provider_for(openai_client(base_url=address, api_key=key), preset, model=model, **options)
 
 
 def fireworks(
@@ -80,9 +79,7 @@ def create_fireworksai_client(api_key: str | None = None) -> AsyncOpenAI:
     Raises:
         AuthenticationError: There is no key.
     """
-    from openai import AsyncOpenAI  # noqa: PLC0415 -- the SDK is imported when a client is built, not before
-
-    return AsyncOpenAI(base_url=FIREWORKS.base_url, api_key=key_for(FIREWORKS, api_key), max_retries=0)
+    return openai_client(base_url=FIREWORKS.base_url, api_key=key_for(FIREWORKS, api_key))
 
 
 def ollama(base_url: str | None = None, *, model: str, **options: Any) -> OpenAIProvider:
@@ -150,8 +147,6 @@ def provider_for(client: AsyncOpenAI, preset: Preset, *, model: str, **options: 
 
 
 def _azure_client(endpoint: str | None, api_key: str | None, api_version: str | None) -> AsyncAzureOpenAI:
-    from openai import AsyncAzureOpenAI  # noqa: PLC0415 -- the SDK is imported when a client is built, not before
-
     address = endpoint or os.environ.get("AZURE_OPENAI_ENDPOINT")
 
     if not address:
@@ -160,11 +155,10 @@ def _azure_client(endpoint: str | None, api_key: str | None, api_version: str | 
             " export AZURE_OPENAI_ENDPOINT=https://NAME.openai.azure.com"
         )
 
-    return AsyncAzureOpenAI(
+    return azure_client(
         azure_endpoint=address,
         api_key=key_for(AZURE, api_key),
         api_version=api_version or os.environ.get("OPENAI_API_VERSION") or AZURE_API_VERSION,
-        max_retries=0,
     )
 
 

@@ -6,6 +6,7 @@ import pytest
 from anthropic import AsyncAnthropic
 from simulacra_anthropic import AnthropicProvider
 
+from simulacra.registry import resolve
 from simulacra.testing import AnthropicEmulator, ProviderConformance
 
 pytestmark = pytest.mark.anyio
@@ -20,3 +21,8 @@ class TestAnthropic(ProviderConformance):
 
     async def close(self, provider):
         await provider.client.close()
+
+
+class TestResolved(TestAnthropic):
+    def provider(self, base_url):
+        return resolve("anthropic:claude-test", api_key="k", base_url=base_url)

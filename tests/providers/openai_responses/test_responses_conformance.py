@@ -6,6 +6,7 @@ import pytest
 from openai import AsyncOpenAI
 from simulacra_openai.responses import OpenAIResponsesProvider
 
+from simulacra.registry import resolve
 from simulacra.testing import OpenAIResponsesEmulator, ProviderConformance
 
 pytestmark = pytest.mark.anyio
@@ -20,3 +21,8 @@ class TestResponses(ProviderConformance):
 
     async def close(self, provider):
         await provider.client.close()
+
+
+class TestResolved(TestResponses):
+    def provider(self, base_url):
+        return resolve("openai_responses:gpt-test", api_key="k", base_url=base_url)

@@ -10,6 +10,7 @@ from simulacra.provider import ProviderPlugin
 from simulacra_openai.entry import KEY, REMEDY
 from simulacra_openai.responses.provider import OpenAIResponsesProvider
 from simulacra_openai.responses.rules import RULES
+from simulacra_openai.sdk_clients import openai_client
 
 
 def create(
@@ -27,14 +28,12 @@ def create(
         AuthenticationError: There is no key.
         ConfigurationError: An option cannot be right.
     """
-    from openai import AsyncOpenAI  # noqa: PLC0415 -- the SDK is imported when a provider is built, not before
-
     key = api_key or os.environ.get(KEY)
 
     if not key:
         raise AuthenticationError(f"there is no key. {REMEDY}", provider=OpenAIResponsesProvider.kind, model=model)
 
-    return OpenAIResponsesProvider(AsyncOpenAI(api_key=key, base_url=base_url, max_retries=0), model=model, **options)
+    return OpenAIResponsesProvider(openai_client(api_key=key, base_url=base_url), model=model, **options)
 
 
 plugin = ProviderPlugin(kind=OpenAIResponsesProvider.kind, create=create, keys=(KEY,), remedy=REMEDY, rules=RULES)
