@@ -72,6 +72,9 @@ def _find_repairs(messages: Sequence[Message]) -> _Repairs:
     waiting: dict[str, list[Place]] = {}  # per id a stack of calls, the nearest on top
 
     for index, message in enumerate(messages):
+        if len(message.content) == 1 and type(message.content[0]) is TextContent:
+            continue  # as most of a long history
+
         if isinstance(message, UserMessage):
             _pair_results(index, message, waiting, repairs)
             continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 from weakref import ref
 
@@ -36,6 +36,15 @@ class EncodedOnce(Generic[W]):
         self._kept[key] = (ref(message, lambda _: self._kept.pop(key, None)), encoded)
 
         return encoded
+
+    def each(self, messages: Iterable[Message]) -> list[W]:
+        """The wire forms of messages; most of a long history is known, and looked up without a call for each."""
+        find = self._kept.get
+
+        return [
+            known[1] if (known := find(id(message))) is not None and known[0]() is message else self(message)
+            for message in messages
+        ]
 
     def __len__(self) -> int:
         return len(self._kept)

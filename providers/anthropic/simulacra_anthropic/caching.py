@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from itertools import islice
 from typing import Any, Literal, TypeAlias, get_args
 
 from simulacra.errors import ConfigurationError
@@ -100,7 +101,8 @@ def with_breakpoints(params: dict[str, Any], caching: PromptCaching) -> dict[str
 
 def _marked_turns(turns: list[Turn], mark: dict[str, str], *, last_too: bool) -> list[Turn]:
     """Turns with a breakpoint behind the user's last one, and behind the one before."""
-    asked = [index for index, turn in enumerate(turns) if turn["role"] == "user"][-2:]
+    places = (index for index in range(len(turns) - 1, -1, -1) if turns[index]["role"] == "user")
+    asked = sorted(islice(places, 2))
     marked = list(turns)
 
     for index in asked if last_too else asked[:-1]:

@@ -14,7 +14,8 @@ from simulacra.provider import ModelRequest
 from simulacra.wire import check_extra as check_fields
 from simulacra_anthropic.caching import with_breakpoints
 from simulacra_anthropic.drafting import Settings, draft_request
-from simulacra_anthropic.field_mending import mend_fields
+from simulacra_anthropic.field_mending import with_few_marks
+from simulacra_anthropic.field_rules import marks_in
 from simulacra_anthropic.history import check_prompt
 from simulacra_anthropic.repairs import Turn, blocks_of
 from simulacra_anthropic.rules import RULES
@@ -43,9 +44,12 @@ _COUNTED = frozenset(
 
 _ABOUT_MESSAGES = frozenset({"messages-given", "roles-known", "request-small-enough"})
 """What the engine writes keeps these, or the service had better judge: looking costs as much as writing."""
+_ABOUT_MARKS = frozenset({"cache-marks-are-ephemeral", "longer-cache-first"})
+"""Marks that are all the engine's own keep these."""
 _REFUSALS = replace(
     RULES, rules=tuple(rule for rule in RULES.rules if rule.repair is None and rule.name not in _ABOUT_MESSAGES)
 )
+_OTHER_REFUSALS = replace(_REFUSALS, rules=tuple(rule for rule in _REFUSALS.rules if rule.name not in _ABOUT_MARKS))
 
 
 def encode_request(request: ModelRequest, settings: Settings) -> dict[str, Any]:
@@ -57,9 +61,13 @@ def encode_request(request: ModelRequest, settings: Settings) -> dict[str, Any]:
     check_extra(request.options.extra)
     check_prompt(request.messages)
     repaired = RULES.repair(draft_request(request, settings))
-    params = mend_fields(with_breakpoints(repaired, settings.caching))
+    marked = with_breakpoints(repaired, settings.caching)
+    marks = list(marks_in(marked))
+    params = with_few_marks(marked, marks)
+    own_mark = settings.caching.mark
+    refusals = _OTHER_REFUSALS if all(mark == own_mark for _, mark in marks) else _REFUSALS
 
-    for violation in _REFUSALS.check(params):
+    for violation in refusals.check(params):
         raise ConfigurationError(f"anthropic would refuse this request: {violation}")
 
     return params

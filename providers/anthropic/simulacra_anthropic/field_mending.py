@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from simulacra.rules import Wire
+from simulacra.rules import Path, Wire
 from simulacra.rules.reading import JsonMap, is_blank, map_of, text_of
 from simulacra_anthropic.field_rules import MAX_MARKS, lacks_thinking, marks_in
-from simulacra_anthropic.message_rules import blocks_in
+from simulacra_anthropic.message_rules import PlacedBlock, blocks_in
 from simulacra_anthropic.repairs import THINKING
 
 
 def mend_fields(wire: Wire) -> Wire:
     """The request with everything but its messages' words put right; the same object when there was nothing to do."""
     wire = _with_system(wire)
+    blocks = list(blocks_in(wire))
 
     if not wire.get("tools"):
-        wire = _with_called_tools(wire)
+        wire = _with_called_tools(wire, blocks)
 
     if lacks_thinking(wire) is not None:
         wire = {key: value for key, value in wire.items() if key != "thinking"}
 
-    return _with_few_marks(wire)
+    return with_few_marks(wire, list(marks_in(wire, blocks)))
 
 
 def _with_system(wire: Wire) -> Wire:
@@ -39,11 +41,11 @@ def _with_system(wire: Wire) -> Wire:
     return wire if kept == system else {**wire, "system": kept}
 
 
-def _with_called_tools(wire: Wire) -> Wire:
+def _with_called_tools(wire: Wire, blocks: Sequence[PlacedBlock]) -> Wire:
     """Calls of history never go out without tools; without calls there is nothing to choose (ANT-3)."""
     names: dict[str, None] = {}
 
-    for _, _, _, block in blocks_in(wire):
+    for _, _, _, block in blocks:
         if block.get("type") == "tool_use" and text_of(block.get("name")):
             names[block["name"]] = None
 
@@ -56,9 +58,14 @@ def _with_called_tools(wire: Wire) -> Wire:
     return {key: value for key, value in wire.items() if key not in dropped} if dropped else wire
 
 
-def _with_few_marks(wire: Wire) -> Wire:
-    """Marks where they may stand, and no more than there may be: those of the first messages go (W-ANT-5)."""
-    paths = [path for path, _ in marks_in(wire)]
+def with_few_marks(wire: Wire, marks: Sequence[tuple[Path, Any]]) -> Wire:
+    """Marks where they may stand, and no more than there may be: those of the first messages go (W-ANT-5).
+
+    Args:
+        wire: The request.
+        marks: What `marks_in` finds in it.
+    """
+    paths = [path for path, _ in marks]
     surplus = len(paths) - MAX_MARKS
     placed = [path for path in paths if path[0] == "messages"]
     leaving = set(placed[: max(0, surplus)])

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeGuard
 
 from simulacra.rules import Found, Path, Rule, Wire
 from simulacra.rules.reading import JsonMap, is_blank, map_of, objects_in, text_of
-from simulacra_anthropic.message_rules import Mend, blocks_in, messages_of
+from simulacra_anthropic.message_rules import Mend, PlacedBlock, blocks_in, messages_of
 from simulacra_anthropic.repairs import THINKING
 
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
@@ -161,8 +161,13 @@ def _caching(mend: Mend) -> tuple[Rule, ...]:
     )
 
 
-def marks_in(wire: Wire) -> Iterator[tuple[Path, Any]]:
-    """Every cache mark with its path, in the order in which the cache is built: tools, system, messages."""
+def marks_in(wire: Wire, blocks: Iterable[PlacedBlock] | None = None) -> Iterator[tuple[Path, Any]]:
+    """Every cache mark with its path, in the order in which the cache is built: tools, system, messages.
+
+    Args:
+        wire: The request.
+        blocks: What `blocks_in` finds in it, where that is known already.
+    """
     for at, tool in objects_in(wire.get("tools")):
         if tool.get("cache_control"):
             yield ("tools", at, "cache_control"), tool["cache_control"]
@@ -171,7 +176,7 @@ def marks_in(wire: Wire) -> Iterator[tuple[Path, Any]]:
         if block.get("cache_control"):
             yield ("system", at, "cache_control"), block["cache_control"]
 
-    for at, _, place, block in blocks_in(wire):
+    for at, _, place, block in blocks_in(wire) if blocks is None else blocks:
         if block.get("cache_control"):
             yield ("messages", at, "content", place, "cache_control"), block["cache_control"]
 

@@ -54,7 +54,7 @@ def draft_turns(messages: Sequence[Message], raw_kinds: frozenset[str]) -> list[
         messages: The history, the prompt last.
         raw_kinds: Kinds of raw parts that the service understands.
     """
-    return [*map(_drafter(raw_kinds), messages)]
+    return _drafter(raw_kinds).each(messages)
 
 
 @lru_cache(maxsize=16)

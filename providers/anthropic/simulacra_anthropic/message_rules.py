@@ -7,7 +7,7 @@ its API that users have reported (AN-R1, AN-R4, AN-01, AN-03).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from simulacra.rules import Found, Rule, Wire
 from simulacra.rules.reading import JsonMap, is_blank, is_unicode, map_of, objects_in, text_of, texts_in
@@ -38,11 +38,14 @@ def message_rules(mend: Mend) -> tuple[Rule, ...]:
     return (*_turns(mend), *_texts(mend), *_blocks(mend), *_thoughts(mend), *_prefill(mend))
 
 
+PlacedBlock: TypeAlias = tuple[int, JsonMap, int, JsonMap]
+
+
 def messages_of(wire: Wire) -> Iterator[tuple[int, JsonMap]]:
     return objects_in(wire.get("messages"))
 
 
-def blocks_in(wire: Wire) -> Iterator[tuple[int, JsonMap, int, JsonMap]]:
+def blocks_in(wire: Wire) -> Iterator[PlacedBlock]:
     """Every block of every message: the message's place, the message, the block's place, the block."""
     messages = wire.get("messages")
 
