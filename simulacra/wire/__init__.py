@@ -6,6 +6,7 @@ Public for custom providers. Nothing here imports an SDK or an HTTP client; plug
 from simulacra.wire.clients import ClientPerLoop
 from simulacra.wire.encoded import EncodedOnce
 from simulacra.wire.failures import is_lost, reason_of, transport_error, typed_errors, unreachable
+from simulacra.wire.growing_json import GrowingJson
 from simulacra.wire.image_size import image_size_of
 from simulacra.wire.loop_end import at_loop_end
 from simulacra.wire.media import image_type_of, normal_media_type, placeholder_text
@@ -19,6 +20,7 @@ __all__ = [
     "ClientPerLoop",
     "EncodedOnce",
     "EventSplitter",
+    "GrowingJson",
     "SendsPerLoop",
     "ServerEvent",
     "at_loop_end",

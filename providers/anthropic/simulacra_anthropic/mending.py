@@ -6,6 +6,7 @@ messages together, by `repairs`.
 
 from __future__ import annotations
 
+from operator import is_
 from typing import Any
 
 from simulacra.cleaning import clean_json
@@ -58,13 +59,8 @@ def mended_name(name: Any) -> str:
 
 def _begin_of_news(turns: list[Any], known: list[Any]) -> int:
     """From where on messages have to be looked at, when others are known to be tidy: an exchange is looked at whole."""
-    begin = 0
-
-    for turn, other in zip(turns, known, strict=False):
-        if turn is not other:
-            break
-
-        begin += 1
+    alike = map(is_, turns, known)
+    begin = next((place for place, same in enumerate(alike) if not same), min(len(turns), len(known)))
 
     return begin - 1 if begin and turns[begin - 1].get("role") == "assistant" else begin
 
@@ -77,7 +73,7 @@ def _are_tidy(turns: list[Any], begin: int = 0) -> bool:
         begin: Where to begin: what stands before is known to be tidy, and ends with a message of the user.
     """
     role, waiting = "assistant" if not begin else "user", list[str]()
-    seen = _calls_in(turns[:begin])
+    seen: set[str] | None = None
     content: Any = ""
 
     for turn in turns[begin:] if begin else turns:
@@ -101,10 +97,14 @@ def _are_tidy(turns: list[Any], begin: int = 0) -> bool:
         else:
             waiting = [block["id"] for block in content if block["type"] == "tool_use"]
 
-            if not _is_tidy_reply(content, waiting) or not seen.isdisjoint(waiting):
+            if waiting and seen is None:
+                seen = _calls_in(turns[:begin])
+
+            if not _is_tidy_reply(content, waiting) or not (seen or frozenset()).isdisjoint(waiting):
                 return False
 
-            seen.update(waiting)
+            if seen is not None:
+                seen.update(waiting)
 
     if waiting:
         return False

@@ -18,13 +18,13 @@ from simulacra.provider import ModelProvider, ModelRequest, ProviderProfile, Req
 from simulacra.streaming import StreamEvent
 from simulacra.wire import (
     ClientPerLoop,
+    GrowingJson,
     close_response,
     default_timeout,
     merge_extra,
     read_chunks,
     read_whole,
     split_params,
-    strict_json,
 )
 from simulacra_anthropic.caching import CachingOption, caching_of
 from simulacra_anthropic.decode import MessagesDecoder, events_of
@@ -98,6 +98,7 @@ class AnthropicProvider(ModelProvider):
         self.server_tools = copy.deepcopy([dict(tool) for tool in server_tools])
         self.context_transformers = list(context_transformers or ())
         self.extra = copy.deepcopy(extra)
+        self._write = GrowingJson("messages")
         self.profile = ProviderProfile(media_types=MEDIA_TYPES, raw_kinds=frozenset({self.kind}), rules=RULES)
 
     @property
@@ -201,7 +202,7 @@ class AnthropicProvider(ModelProvider):
         with vendor_errors(reading=False):
             try:
                 if type(client) is anthropic.AsyncAnthropic:  # clients that derive from it may look into the body
-                    path, sent = f"{str(client.base_url).rstrip('/')}{path}", {"content": strict_json(body)}
+                    path, sent = f"{str(client.base_url).rstrip('/')}{path}", {"content": self._write(body)}
 
                 response = await client.post(
                     path,
