@@ -20,7 +20,7 @@ import anyio
 import anyio.lowlevel
 from anyio.from_thread import BlockingPortal
 
-from simulacra.errors import InvalidStateError
+from simulacra.errors import ConfigurationError, InvalidStateError
 
 T = TypeVar("T")
 
@@ -37,8 +37,14 @@ def run_sync(work: Coroutine[Any, Any, T]) -> T:
         work: A coroutine, for example `conversation.checkpoint()`.
 
     Raises:
+        ConfigurationError: It is no coroutine.
         InvalidStateError: Called inside a running event loop; await the coroutine instead.
     """
+    if not isinstance(work, Coroutine):
+        raise ConfigurationError(
+            f"run_sync takes a coroutine, such as conversation.checkpoint(), not {type(work).__name__}"
+        )
+
     try:
         refuse_inside_loop("run_sync", "await the coroutine")
     except InvalidStateError:

@@ -204,10 +204,11 @@ class Conversation(ConversationAttributes, Observable, Disposable):
         """Replace the history; only when idle. Messages without an id get one.
 
         Raises:
-            ConfigurationError: Two messages have one id.
+            ConfigurationError: Two messages have one id, or something is no message.
             InvalidStateError: Something is under way.
         """
         self.core.require_free("load")
+        require_kind(messages, Sequence, "messages")
         loaded = tuple(identified(message) for message in messages)
         ids = [message.id for message in loaded]
 

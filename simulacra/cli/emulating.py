@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from simulacra.cli.failures import note
 from simulacra.errors import ConfigurationError
+from simulacra.faults import faults_of
 from simulacra.rules import Violation
 from simulacra.testing import EmulatedReply, EmulatedRequest, VendorEmulator, emulators_by_vendor
 
@@ -81,5 +82,6 @@ def _read(script: Path) -> Iterator[EmulatedReply]:
 
         try:
             yield adapter.validate_python(json.loads(line))
-        except (ValidationError, ValueError) as error:
-            raise ConfigurationError(f"{script}, line {number} is no reply: {error}") from error
+        except ValueError as error:
+            reason = faults_of(error) if isinstance(error, ValidationError) else error
+            raise ConfigurationError(f"{script}, line {number} is no reply: {reason}") from error

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from simulacra.errors import ConfigurationError
+from simulacra.faults import faults_of
 from simulacra.messages import Message
 from simulacra.serialization import load_message
 
@@ -55,7 +56,9 @@ def _lines(path: Path, text: str) -> list[Any]:
         try:
             items += [json.loads(line)] if line.strip() else []
         except ValueError as error:
-            raise ConfigurationError(f"{path}, line {number} is no JSON: {error}") from error
+            raise ConfigurationError(
+                f"{path}, line {number} is no JSON: {error}. Give a saved chat, a list of messages, or one a line"
+            ) from error
 
     return items
 
@@ -63,5 +66,6 @@ def _lines(path: Path, text: str) -> list[Any]:
 def _message(path: Path, number: int, item: Any) -> Message:
     try:
         return load_message(item)
-    except (ValidationError, ValueError, TypeError) as error:
-        raise ConfigurationError(f"{path}, message {number} cannot be read: {error}") from error
+    except (ValueError, TypeError) as error:
+        reason = faults_of(error) if isinstance(error, ValidationError) else error
+        raise ConfigurationError(f"{path}, message {number} cannot be read: {reason}") from error

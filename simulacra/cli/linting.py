@@ -32,9 +32,11 @@ def summary(violations: Sequence[Violation], vendor: str) -> str:
         return f"nothing that {vendor} would refuse"
 
     left = sum(not violation.is_repairable for violation in violations)
-    rest = f"; {left} of them only you can mend" if left else "; all of them are put right on the way out"
+    rest = f"; {left} of them only you can mend" if left else "; what is amiss is put right on the way out"
 
-    return f"{len(violations)} violations of {vendor}'s rules{rest}"
+    count = "1 violation" if len(violations) == 1 else f"{len(violations)} violations"
+
+    return f"{count} of {vendor}'s rules{rest}"
 
 
 def _profile_of(vendor: str) -> ProviderProfile:

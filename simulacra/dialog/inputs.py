@@ -86,13 +86,18 @@ def _blocks_of(text_or_contents: str | UserContent | Sequence[UserContent]) -> t
     if isinstance(text_or_contents, str):
         return (TextContent(text_or_contents),)
 
-    given = text_or_contents if isinstance(text_or_contents, Sequence) else (text_or_contents,)
-    blocks = tuple(cast(Sequence[UserContent], given))
+    is_list = isinstance(text_or_contents, Sequence) and not isinstance(text_or_contents, bytes)
+    blocks = tuple(cast(Sequence[UserContent], text_or_contents if is_list else (text_or_contents,)))
 
-    try:
-        return UserMessage(blocks).content
-    except ValidationError as error:
-        raise ConfigurationError(f"a prompt takes text or content blocks of a user message: {error}") from error
+    for block in blocks:
+        try:
+            UserMessage((block,))
+        except ValidationError as error:
+            raise ConfigurationError(
+                f"a prompt takes a text or content blocks of a user, such as TextContent, not {type(block).__name__}"
+            ) from error
+
+    return blocks
 
 
 def _stamped(blocks: Sequence[C], timestamp: int) -> tuple[C, ...]:

@@ -82,7 +82,12 @@ def unreachable(error: BaseException, http: ModuleType, *, url: str = "") -> Sim
         http: The HTTP client's module.
         url: Where the request went.
     """
-    if isinstance(error, http.UnsupportedProtocol | http.LocalProtocolError):
+    if isinstance(error, http.UnsupportedProtocol):
+        return ConfigurationError(
+            f"no request can go to {url!r}: the client's base_url begins with http:// or https://"
+        )
+
+    if isinstance(error, http.LocalProtocolError):
         return ConfigurationError(f"the request to {url!r} cannot be sent: {error}")
 
     return ConnectionFailedError(

@@ -103,7 +103,7 @@ def test_the_repaired_request_is_printed_as_json(run):
 
     assert result.exit_code == 0
     assert json.loads(result.stdout) == {"messages": ["one"]}
-    assert "1 violations of strict's rules; all of them are put right on the way out" in result.stderr
+    assert "1 violation of strict's rules; what is amiss is put right on the way out" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from conversation_kit import sketch, talk
 
+from simulacra.blocking import run_sync
 from simulacra.conversation import Conversation
 from simulacra.errors import ConfigurationError, InvalidStateError
 from simulacra.messages import AssistantMessage, MediaContent, RawContent, TextContent, ToolContent, UserMessage
@@ -200,3 +201,28 @@ async def test_conv_23_a_listener_that_raises_at_each_moment_breaks_nothing():
         conversation.on(name, fail)
 
     assert (await conversation.prompt("hi")).text == "hello"
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"), [(None, "NoneType"), (5, "int"), (b"text", "bytes"), ([TextContent("a"), 3], "int")]
+)
+async def test_what_a_prompt_cannot_be_is_named(given, kind):
+    with pytest.raises(ConfigurationError, match=f"a prompt takes a text or content blocks .*, not {kind}$"):
+        await talk().prompt(given)
+
+
+@pytest.mark.parametrize("given", [None, 5, [None], "text", [TextContent("no message")]])
+def test_what_is_no_history_is_refused_and_the_old_one_stays(given):
+    conversation = talk()
+    conversation.load([UserMessage((TextContent("kept"),))])
+
+    with pytest.raises(ConfigurationError, match="messages takes Sequence|AssistantMessage is expected"):
+        conversation.load(given)
+
+    assert sketch(conversation.messages) == ["U kept"]
+
+
+@pytest.mark.parametrize("given", [5, None, len, talk])
+def test_run_sync_takes_a_coroutine(given):
+    with pytest.raises(ConfigurationError, match=r"run_sync takes a coroutine, such as conversation\.checkpoint"):
+        run_sync(given)
