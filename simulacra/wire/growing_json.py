@@ -8,6 +8,8 @@ from typing import Any
 
 from simulacra.wire.strict_json import strict_json
 
+UNSETTLED = 4
+"""Of the newest messages some change from one request to the next: marks of the prompt cache move with them."""
 KEPT_BYTES = 4 * 1024 * 1024
 """So much is kept of a request; one with media may be far larger, and writing text again costs little."""
 
@@ -24,7 +26,6 @@ class GrowingJson:
     def __init__(self, field: str) -> None:
         self._field = field
         self._kept: tuple[list[Any], bytes] = ([], b"")
-        self._last: list[Any] = []
 
     def __call__(self, body: Mapping[str, Any]) -> bytes:
         """A body as compact JSON in UTF-8; raises as `strict_json`."""
@@ -33,36 +34,25 @@ class GrowingJson:
         if type(items) is not list:
             return strict_json(body)
 
-        known, written = self._kept if _begin_alike(items, self._kept[0]) else ([], b"")
-        rest = items[len(known) :]
-        again = _count_alike(rest, self._last[len(known) :])
-        parts = [written, _items(rest[:again])]
-        new = _items(rest[again:])
-        self._last = items[:]
+        known, written = self._kept
 
-        if again and sum(map(len, parts)) <= KEPT_BYTES:
-            self._kept = items[: len(known) + again], _joined(parts)
+        if len(items) < len(known) or not all(map(is_, items, known)):
+            known, written = [], b""
+
+        settled = max(len(known), len(items) - UNSETTLED)
+        written = _joined(written, _items(items[len(known) : settled]))
+
+        if settled > len(known) and len(written) <= KEPT_BYTES:
+            self._kept = items[:settled], written
 
         head = strict_json({**{key: value for key, value in body.items() if key != self._field}, self._field: []})
 
-        return b"".join((head[:-2], _joined([*parts, new]), b"]}"))
-
-
-def _begin_alike(items: list[Any], known: list[Any]) -> bool:
-    return len(items) >= len(known) and all(map(is_, items, known))
-
-
-def _count_alike(items: list[Any], others: list[Any]) -> int:
-    """How many of them are the same objects, from the first on."""
-    if _begin_alike(items, others):
-        return len(others)
-
-    return next((place for place, same in enumerate(map(is_, items, others)) if not same), len(items))
+        return b"".join((head[:-2], _joined(written, _items(items[settled:])), b"]}"))
 
 
 def _items(values: list[Any]) -> bytes:
     return strict_json(values)[1:-1]
 
 
-def _joined(parts: list[bytes]) -> bytes:
-    return b",".join(part for part in parts if part)
+def _joined(before: bytes, after: bytes) -> bytes:
+    return b",".join((before, after)) if before and after else before or after

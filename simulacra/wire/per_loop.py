@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from anyio.lowlevel import current_token
 
 from simulacra.wire.loop_end import at_loop_end
+
+LARGE_BYTES = 1024 * 1024
+"""aiohttp sends a body in one piece, and warns of one that is larger."""
 
 
 class SendsPerLoop:
@@ -18,40 +22,51 @@ class SendsPerLoop:
     What goes out goes through a client of the loop, whose connections are closed when the loop ends.
 
     Args:
-        on_asyncio: Makes the client of an asyncio loop.
-        on_trio: Makes the client of a trio loop.
+        usual: Makes a client for any loop.
+        over_aiohttp: Makes one that is quicker, for asyncio and bodies of up to `LARGE_BYTES`.
         options: Of the HTTP client's class.
     """
 
-    def __init__(self, *, on_asyncio: Callable[[], Any], on_trio: Callable[[], Any], **options: Any) -> None:
+    def __init__(
+        self, *, usual: Callable[[], Any], over_aiohttp: Callable[[], Any] | None = None, **options: Any
+    ) -> None:
         super().__init__(**options)
-        self._on_asyncio = on_asyncio
-        self._on_trio = on_trio
-        self._by_loop: WeakKeyDictionary[object, Any] = WeakKeyDictionary()
+        self._usual = usual
+        self._over_aiohttp = over_aiohttp or usual
+        self._by_loop: WeakKeyDictionary[object, dict[Callable[[], Any], Any]] = WeakKeyDictionary()
         self._lock = threading.Lock()
 
     async def send(self, request: Any, **options: Any) -> Any:
         """Send a request, as the HTTP client does."""
-        return await self._current().send(request, **options)
+        is_large = int(request.headers.get("content-length", 0)) > LARGE_BYTES
+
+        return await self._client(is_large=is_large).send(request, **options)
 
     async def aclose(self) -> None:
         """Close the connections of the running loop."""
-        client = self._by_loop.pop(current_token().native_token, None)
-
-        if client is not None:
+        for client in self._by_loop.pop(current_token().native_token, {}).values():
             await client.aclose()
 
-    def _current(self) -> Any:
+    def _client(self, *, is_large: bool) -> Any:
         loop = current_token().native_token
+        make = self._usual if is_large or is_trio(loop) else self._over_aiohttp
 
         with self._lock:
-            client = self._by_loop.get(loop)
+            clients = self._by_loop.get(loop)
 
-            if client is None:
-                client = self._by_loop[loop] = (self._on_trio if is_trio(loop) else self._on_asyncio)()
-                at_loop_end(self, client.aclose)
+            if clients is None:
+                clients = self._by_loop[loop] = {}
+                at_loop_end(self, partial(_close, clients))
 
-            return client
+            if make not in clients:
+                clients[make] = make()
+
+            return clients[make]
+
+
+async def _close(clients: dict[Any, Any]) -> None:
+    for client in clients.values():
+        await client.aclose()
 
 
 def is_trio(loop: object) -> bool:

@@ -56,6 +56,16 @@ def test_nothing_is_left_of_a_provider_that_is_made_anew_in_each_loop(vendor, an
 
 
 @pytest.mark.anyio
+async def test_a_body_of_several_megabytes_goes_out_without_a_warning(vendor):
+    async with EMULATORS[vendor]([EmulatedReply(text="a")] * 2) as emulator:
+        async with Conversation(resolve(f"{vendor}:m", api_key="k", base_url=emulator.base_url)) as conversation:
+            assert (await conversation.prompt("x" * 3_000_000)).text == "a"
+            assert (await conversation.prompt("again")).text == "a"
+
+        assert "x" * 3_000_000 in str(emulator.requests[1].body)
+
+
+@pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["trio"])  # asyncio's own transports complain when they are dropped
 async def test_the_connections_of_a_dropped_provider_are_closed_while_the_loop_runs(vendor):
     async with EMULATORS[vendor]([EmulatedReply(text="a")] * 2) as emulator:

@@ -16,7 +16,7 @@ class AsyncClientPerLoop(SendsPerLoop, httpx2.AsyncClient):
 
     def __init__(self) -> None:
         super().__init__(
-            on_asyncio=anthropic.DefaultAioHttpClient,
-            on_trio=anthropic.DefaultAsyncHttpxClient,
+            usual=anthropic.DefaultAsyncHttpxClient,
+            over_aiohttp=anthropic.DefaultAioHttpClient,
             transport=httpx2.AsyncBaseTransport(),
         )

@@ -11,7 +11,7 @@ class AsyncClientPerLoop(SendsPerLoop, httpx2.AsyncClient):
     """Sends each request through a client of the running loop, on asyncio and on trio."""
 
     def __init__(self) -> None:
-        super().__init__(on_asyncio=_client, on_trio=_client, transport=httpx2.AsyncBaseTransport())
+        super().__init__(usual=_client, transport=httpx2.AsyncBaseTransport())
 
 
 def _client() -> httpx2.AsyncClient:

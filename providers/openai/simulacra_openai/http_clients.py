@@ -16,7 +16,7 @@ class AsyncClientPerLoop(SendsPerLoop, httpx2.AsyncClient):
 
     def __init__(self) -> None:
         super().__init__(
-            on_asyncio=openai.DefaultAioHttpClient,
-            on_trio=openai.DefaultAsyncHttpx2Client,
+            usual=openai.DefaultAsyncHttpx2Client,
+            over_aiohttp=openai.DefaultAioHttpClient,
             transport=httpx2.AsyncBaseTransport(),
         )
