@@ -13,23 +13,25 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class _Work:
+class Work:
+    """What a task does for a run, which waits for it.
+
+    Args:
+        run: The run.
+        task_id: The task; `None` when a thread does the work. Each task that this starts then does it too: a thread can
+            only wait for them. A task that an async tool starts is free to outlive the call, and to wait for the run.
+    """
+
     run: Run
     task_id: int | None
 
 
-_work: ContextVar[_Work | None] = ContextVar("simulacra_work", default=None)
+_work: ContextVar[Work | None] = ContextVar("simulacra_work", default=None)
 
 
-def begin_work(run: Run, *, in_thread: bool) -> None:
-    """From here on this task works for `run`, which waits for it.
-
-    Args:
-        run: The run.
-        in_thread: Whether a thread does the work. Each task that it starts then does it too: a thread can only wait for
-            them. A task that an async tool starts is free to outlive the call, and to wait for the run.
-    """
-    _work.set(_Work(run, None if in_thread else anyio.get_current_task().id))
+def begin_work(work: Work) -> None:
+    """This task, or the thread it starts, does this from here on."""
+    _work.set(work)
 
 
 def run_at_work() -> Run | None:

@@ -7,11 +7,13 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
+import anyio
+
 from simulacra.background import Job, call_soon
 from simulacra.cancellation import cancellable
 from simulacra.clock import clock, time_limit
 from simulacra.dialog.run import Run
-from simulacra.dialog.work import begin_work
+from simulacra.dialog.work import Work, begin_work
 from simulacra.errors import OperationCancelledError
 from simulacra.journal import EntryDraft
 from simulacra.messages import ToolContent, ToolErrorResult, ToolResultContent
@@ -182,6 +184,8 @@ class ToolRound:
 
         Calls that never wait share one task: making a task costs more than many a tool.
         """
+        in_task, in_thread = Work(self._run, anyio.get_current_task().id), Work(self._run, None)
+
         try:
             while self._waiting and not self._cancellation.is_cancellation_requested:
                 position = self._waiting.popleft()
@@ -190,7 +194,7 @@ class ToolRound:
                     self._is_help_called = True
                     call_soon(self._help)
 
-                await self._call(position)
+                await self._call(position, in_task, in_thread)
         except Exception as error:  # noqa: BLE001 -- raised by advance(); what a tool raises is a result already
             self._failure = error
             self._waiting.clear()
@@ -198,11 +202,11 @@ class ToolRound:
             self._working -= 1
             self.stir()
 
-    async def _call(self, position: int) -> None:
+    async def _call(self, position: int, in_task: Work, in_thread: Work) -> None:
         call, context = self._calls[position], self._contexts(position)
         self._started.add(position)
         self._core.journal.record(self._intent(call, context))
-        begin_work(self._run, in_thread=self.runner.is_threaded(call.tool))
+        begin_work(in_thread if self.runner.is_threaded(call.tool) else in_task)
         began = clock().monotonic()
         result = await self.runner.run(call, context)
 

@@ -173,7 +173,7 @@ class AnthropicProvider(ModelProvider):
     ) -> AsyncGenerator[StreamEvent, None]:
         """The events of one answer of the service: a reply, or a part of one that pauses."""
         response = await self._post(PATH, params, stream=True)
-        decoder.headers = dict(response.headers)
+        decoder.headers = response.headers
         is_whole = "json" in response.headers.get("content-type", "")
         chunks = _whole_reply(response, observer) if is_whole else _streamed_reply(response, observer)
 
