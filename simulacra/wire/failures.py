@@ -83,9 +83,8 @@ def unreachable(error: BaseException, http: ModuleType, *, url: str = "") -> Sim
         url: Where the request went.
     """
     if isinstance(error, http.UnsupportedProtocol):
-        return ConfigurationError(
-            f"no request can go to {url!r}: the client's base_url begins with http:// or https://"
-        )
+        said = "" if str(error) in url else f"{error}; "
+        return ConfigurationError(f"no request can go to {url!r}: {said}the client's base_url begins with http(s)://")
 
     if isinstance(error, http.LocalProtocolError):
         return ConfigurationError(f"the request to {url!r} cannot be sent: {error}")
