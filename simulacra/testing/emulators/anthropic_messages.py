@@ -67,6 +67,7 @@ class AnthropicEmulator(VendorEmulator):
 
     vendor = "anthropic"
     prefix = ""
+    endpoints = "/v1/messages|/v1/messages/count_tokens"
     request_id_header = "request-id"
 
     def __init__(

@@ -62,6 +62,7 @@ class GeminiEmulator(VendorEmulator):
 
     vendor = "google"
     prefix = ""
+    endpoints = ":streamGenerateContent|:generateContent|:countTokens"
     request_id_header = "x-request-id"
 
     def __init__(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from simulacra.errors import ConfigurationError
 from simulacra.messages import Usage
 from simulacra.rules import RuleTable
 from simulacra.testing.emulators.openai_chat_limits import PromptCache, limit_headers
@@ -21,6 +22,18 @@ _ERRORS = {
     404: ("invalid_request_error", "model_not_found"),
     429: ("requests", "rate_limit_exceeded"),
 }
+
+
+def _expressible(script: Script) -> Script:
+    """The script, refused where a reply has blocks: parts in the vendor's own form are not of this API."""
+    return (lambda request: _checked(script(request))) if callable(script) else [*map(_checked, script)]
+
+
+def _checked(reply: EmulatedReply) -> EmulatedReply:
+    if reply.blocks:
+        raise ConfigurationError("chat completions have no blocks: give text, thinking, refusal and calls, or a body")
+
+    return reply
 
 
 def event_stream(chunks: Iterable[Mapping[str, Any]], *, done: bool = True) -> list[bytes]:
@@ -53,6 +66,7 @@ class OpenAIEmulator(VendorEmulator):
 
     vendor = "openai"
     prefix = "/v1"
+    endpoints = "/chat/completions"
 
     def __init__(
         self,
@@ -63,7 +77,7 @@ class OpenAIEmulator(VendorEmulator):
         on_request: RequestListener | None = None,
         caches_prompts: bool = False,
     ) -> None:
-        super().__init__(script, rules=rules, port=port, on_request=on_request)
+        super().__init__(_expressible(script), rules=rules, port=port, on_request=on_request)
         self._cache = PromptCache() if caches_prompts else None
 
     def vendor_headers(self, request: EmulatedRequest) -> dict[str, str]:

@@ -50,6 +50,7 @@ class OpenAIResponsesEmulator(VendorEmulator):
 
     vendor = "openai_responses"
     prefix = "/v1"
+    endpoints = "/responses"
 
     def __init__(
         self,

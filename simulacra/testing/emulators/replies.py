@@ -6,6 +6,7 @@ Vendor neutral: an emulator puts it on its vendor's wire. Faults can be combined
 from __future__ import annotations
 
 import json
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -134,6 +135,21 @@ class EmulatedRequest:
     def abandon(self) -> None:
         """Told by the server when the client has left."""
         self._abandoned.set()
+
+
+def misdirected(request: EmulatedRequest, endpoints: str) -> EmulatedReply | None:
+    """The vendor's answer to a request for something that it does not have; `None` for all others.
+
+    Args:
+        request: The request.
+        endpoints: A regular expression that matches the end of each path that is served, by `POST`.
+    """
+    path = request.path.partition("?")[0]
+
+    if not re.search(f"(?:{endpoints})$", path):
+        return http_error(404, f"there is no {request.method} {path} here", code="not_found")
+
+    return None if request.method == "POST" else http_error(405, f"{path} takes POST, not {request.method}")
 
 
 def http_error(

@@ -24,7 +24,7 @@ from simulacra import registry
 from simulacra.errors import ConfigurationError
 from simulacra.rules import RuleTable, Violation, Wire
 from simulacra.testing.emulators.connection import Connection
-from simulacra.testing.emulators.replies import EmulatedReply, EmulatedRequest, http_error
+from simulacra.testing.emulators.replies import EmulatedReply, EmulatedRequest, http_error, misdirected
 from simulacra.testing.scripted import UnexpectedRequestError, UnusedStepsError
 
 RequestListener: TypeAlias = Callable[[EmulatedRequest, tuple[Violation, ...]], object]
@@ -50,6 +50,8 @@ class VendorEmulator(ABC):
     """The vendor's word in the registry, where its rules come from."""
     prefix: str
     """Path that the vendor's base URL ends with."""
+    endpoints: str
+    """A regular expression for the end of the paths it serves; anything else is answered as not found."""
     request_id_header = "x-request-id"
     """In which the vendor names its id of a request."""
 
@@ -65,7 +67,7 @@ class VendorEmulator(ABC):
         self.requests: list[EmulatedRequest] = []
         """Every request that the script answers, in the order they came."""
         self.side_requests: list[EmulatedRequest] = []
-        """Requests that are answered beside the script, such as those that count tokens."""
+        """Requests that are answered beside the script: those that count tokens, or ask for what is not served."""
         self.refused: list[tuple[EmulatedRequest, tuple[Violation, ...]]] = []
         """Requests that break a rule, each with what it breaks; the script sees none of them."""
         self.open_connections = 0
@@ -272,7 +274,7 @@ class VendorEmulator(ABC):
         return keeps and not request.is_abandoned
 
     def _next_reply(self, request: EmulatedRequest) -> EmulatedReply:
-        beside = self.side_reply(request)
+        beside = misdirected(request, self.endpoints) or self.side_reply(request)
 
         if beside is not None:
             self.side_requests.append(request)
