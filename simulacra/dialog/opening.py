@@ -24,6 +24,7 @@ from simulacra.journal import EntryDraft
 from simulacra.messages import AssistantMessage, Message
 from simulacra.policies import PolicyResult, RequestAttempt
 from simulacra.provider import ModelProvider, ModelRequest, RequestOptions
+from simulacra.rules import repair
 from simulacra.streaming import OpenStream, StreamEvent, opens_reply, peek_generator
 from simulacra.transformers import ContextTransformer, TransformContext
 
@@ -194,18 +195,28 @@ class Opening:
         for kind, body in self.context.records:
             self._core.journal.record(EntryDraft(kind, body))
 
-        for told in self.context.explanations:
-            logger.debug("action=<%s>, messages=<%s> | %s", told.action, ",".join(told.message_ids), told.reason)
-
         added = (self._plan.added_system,) if self._plan.added_system else ()
-
-        return ModelRequest(
+        request = ModelRequest(
             messages=tuple(message for message in messages if message.content),  # a reply may have said nothing
             tools=tools,
             system=(*system, *self.context.added_system, *added),
             options=self.options,
             observer=self,
         )
+
+        if logger.isEnabledFor(logging.DEBUG):
+            self._explain(provider, request)
+
+        return request
+
+    def _explain(self, provider: ModelProvider, request: ModelRequest) -> None:
+        """Tell what of the history goes out otherwise than it stands, and why; what its rules change, a vendor knows."""
+        if provider.profile.rules is not None:
+            for change in repair(request.messages, provider.profile, tools=request.tools).receipt:
+                self.context.explain("repaired", str(change))
+
+        for told in self.context.explanations:
+            logger.debug("action=<%s>, messages=<%s> | %s", told.action, ",".join(told.message_ids), told.reason)
 
     def _transformers(self, provider: ModelProvider) -> tuple[ContextTransformer, ...]:
         return (*provider.context_transformers, self._settings.transformer)
