@@ -14,6 +14,7 @@ from simulacra import (
     Event,
     MessageStart,
     MessageStop,
+    ProviderError,
     TextContent,
     TextDelta,
     UserMessage,
@@ -155,7 +156,7 @@ async def test_msg_12_every_event_of_a_turn_says_whose_it_is(step):
     async with Conversation(ScriptedProvider([step])) as conversation:
         conversation.on(Event, heard.append)
 
-        with suppress(ValueError):
+        with suppress(ProviderError):
             await conversation.send_message("hi")
 
         assert {event.conversation for event in heard} == {conversation}

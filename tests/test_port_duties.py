@@ -11,6 +11,7 @@ from simulacra import (
     Conversation,
     MessageStop,
     OverloadedError,
+    ProviderError,
     ProviderProfile,
     RequestOptions,
     RetryPolicy,
@@ -89,7 +90,7 @@ async def test_rx_5_the_stream_is_closed_however_the_turn_ends():
     async with Conversation(provider) as conversation:
         await conversation.prompt("a")
 
-        with pytest.raises(ValueError, match="cut"):
+        with pytest.raises(ProviderError, match="ValueError: cut"):
             await conversation.prompt("b")
 
         async with anyio.create_task_group() as tasks:
