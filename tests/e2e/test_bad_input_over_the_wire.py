@@ -152,6 +152,7 @@ async def test_rx_11_a_server_that_falls_silent_is_given_up_and_its_connection_c
         assert await texts_after_a_failure(conversation) == ["again"]
 
 
+@pytest.mark.filterwarnings("ignore:Sending a large body")  # aiohttp says so, and sends it
 async def test_a_megabyte_goes_out_byte_for_byte(serve: Any):
     text = "0123456789 \u00e4\u20ac\U0001f600\n" * 60_000
 
