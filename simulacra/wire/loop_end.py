@@ -7,6 +7,7 @@ import logging
 import threading
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary, ref
 
@@ -34,7 +35,7 @@ def at_loop_end(owner: object, close: Callable[[], Awaitable[object]]) -> None:
         by_loop = _guards.setdefault(owner, WeakKeyDictionary())
 
         if loop not in by_loop:
-            by_loop[loop] = _guard(close)
+            by_loop[loop] = _guard(partial(_close_and_forget, close, ref(by_loop)))
 
 
 def _guard(close: Callable[[], Awaitable[object]]) -> object:
@@ -90,6 +91,17 @@ async def _close_after(dropped: Any, close: Callable[[], Awaitable[object]]) -> 
         await dropped.wait()
     finally:
         await _closed(close)
+
+
+async def _close_and_forget(close: Callable[[], Awaitable[object]], by_loop: ref[WeakKeyDictionary[Any, Any]]) -> None:
+    """Close, and drop the guard: it refers to its loop, which would stay as long as its entry."""
+    try:
+        await close()
+    finally:
+        guards = by_loop()
+
+        if guards is not None:
+            guards.pop(current_token().native_token, None)
 
 
 async def _closed(close: Callable[[], Awaitable[object]]) -> None:

@@ -44,8 +44,7 @@ class SendsPerLoop:
 
     async def aclose(self) -> None:
         """Close the connections of the running loop."""
-        for client in self._by_loop.pop(current_token().native_token, {}).values():
-            await client.aclose()
+        await _close(self._by_loop.get(current_token().native_token, {}))
 
     def _client(self, *, is_large: bool) -> Any:
         loop = current_token().native_token
@@ -65,7 +64,8 @@ class SendsPerLoop:
 
 
 async def _close(clients: dict[Any, Any]) -> None:
-    for client in clients.values():
+    while clients:  # and let go of them: they refer to the loop, which would stay as long as its entry
+        _, client = clients.popitem()
         await client.aclose()
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+from weakref import ref
 
 import anyio
 import pytest
@@ -108,3 +110,19 @@ async def collected():
     await anyio.wait_all_tasks_blocked()  # until then tasks of a request may refer to its provider
     gc.collect()
     await anyio.wait_all_tasks_blocked()
+
+
+def test_an_ended_loop_is_let_go_of_while_the_provider_lives(vendor):
+    with EMULATORS[vendor]([EmulatedReply(text="a")] * 6) as emulator:
+        provider = resolve(f"{vendor}:m", api_key="k", base_url=emulator.base_url)
+        loops = []
+
+        async def ask():
+            loops.append(ref(asyncio.get_running_loop()))
+            await asks_twice(provider, emulator)()
+
+        for _ in range(3):
+            asyncio.run(ask())
+
+        gc.collect()
+        assert [loop() for loop in loops] == [None, None, None]
