@@ -11,7 +11,7 @@ from simulacra.wire.image_size import image_size_of
 from simulacra.wire.loop_end import at_loop_end
 from simulacra.wire.media import image_type_of, normal_media_type, placeholder_text
 from simulacra.wire.per_loop import SendsPerLoop, is_trio
-from simulacra.wire.reading import close_response, read_chunks, read_whole
+from simulacra.wire.reading import close_response, read_chunks, read_count, read_whole
 from simulacra.wire.sdk_options import check_extra, default_timeout, merge_extra, split_params
 from simulacra.wire.sse import EventSplitter, ServerEvent, read_event
 from simulacra.wire.strict_json import strict_json
@@ -35,6 +35,7 @@ __all__ = [
     "normal_media_type",
     "placeholder_text",
     "read_chunks",
+    "read_count",
     "read_event",
     "read_whole",
     "reason_of",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, suppress
 from typing import Any, Protocol, TypeAlias, cast
@@ -110,6 +111,28 @@ async def read_whole(
     await observer.chunk(reply if observer.wants_chunks else None)
 
     return reply
+
+
+async def read_count(
+    response: ByteResponse, field: str, *, failures: Callable[[], AbstractContextManager[None]]
+) -> int:
+    """The number of tokens that a service counted.
+
+    Args:
+        response: The answer.
+        field: Where in its JSON object the number stands.
+        failures: Gives what types the errors of reading.
+
+    Raises:
+        ProtocolError: There is no number.
+    """
+    with failures():
+        body = await response.aread()
+
+    try:
+        return int(json.loads(body)[field])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ProtocolError(f"the service counted no tokens: {body[:200].decode(errors='replace')}") from error
 
 
 async def close_response(response: ByteResponse) -> None:

@@ -13,7 +13,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
 
-from simulacra.errors import ConfigurationError, ProtocolError
+from simulacra.errors import ConfigurationError
 from simulacra.provider import ModelProvider, ModelRequest, ProviderProfile, RequestObserver
 from simulacra.streaming import StreamEvent
 from simulacra.wire import (
@@ -23,6 +23,7 @@ from simulacra.wire import (
     default_timeout,
     merge_extra,
     read_chunks,
+    read_count,
     read_whole,
     split_params,
 )
@@ -138,10 +139,7 @@ class AnthropicProvider(ModelProvider):
     async def count_tokens(self, request: ModelRequest) -> int | None:
         response = await self._post(f"{PATH}/count_tokens", count_params(await self.prepare(request)), stream=False)
 
-        try:
-            return int(response.json()["input_tokens"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise ProtocolError(f"the service counted no tokens: {response.text[:200]}") from error
+        return await read_count(response, "input_tokens", failures=_READING)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         observer = request.observer

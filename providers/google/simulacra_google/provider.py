@@ -8,10 +8,10 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from simulacra.errors import ConfigurationError, ProtocolError, StreamInterruptedError
+from simulacra.errors import ConfigurationError, StreamInterruptedError
 from simulacra.provider import ModelProvider, ModelRequest, ProviderProfile
 from simulacra.streaming import StreamEvent
-from simulacra.wire import close_response, read_chunks, read_whole
+from simulacra.wire import close_response, read_chunks, read_count, read_whole
 from simulacra_google.decode import GeminiDecoder
 from simulacra_google.drafting import Settings
 from simulacra_google.encode import check_extra, encode_request
@@ -89,13 +89,7 @@ class GoogleProvider(ModelProvider):
         params = await self.prepare(request)
         response = await self._post("countTokens", counting(params, is_vertex=bool(self.client.vertexai)))
 
-        with _READING():
-            await response.aread()
-
-        try:
-            return int(response.json()["totalTokens"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise ProtocolError(f"the service counted no tokens: {response.text[:200]}") from error
+        return await read_count(response, "totalTokens", failures=_READING)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         observer = request.observer

@@ -18,7 +18,7 @@ from simulacra.testing.emulators.anthropic_blocks import (
     thinking_block,
 )
 from simulacra.testing.emulators.anthropic_limits import MarkedCache, limit_headers
-from simulacra.testing.emulators.replies import COUNTED, EmulatedReply, EmulatedRequest, pieces_of
+from simulacra.testing.emulators.replies import COUNTED, EmulatedReply, EmulatedRequest, pieces_of, tokens_of
 from simulacra.testing.emulators.server import RequestListener, Script, VendorEmulator
 
 _ERRORS = {
@@ -34,7 +34,6 @@ _ERRORS = {
     529: "overloaded_error",
 }
 _SIGNATURE = base64.b64encode(b"signed by the emulator").decode()
-_CHARACTERS_PER_TOKEN = 4
 
 
 def message_stream(events: Iterable[Mapping[str, Any]]) -> list[bytes]:
@@ -99,7 +98,7 @@ class AnthropicEmulator(VendorEmulator):
         if not request.path.partition("?")[0].endswith("/count_tokens"):
             return None
 
-        return EmulatedReply(body={"input_tokens": -(-len(request.content) // _CHARACTERS_PER_TOKEN)})
+        return EmulatedReply(body={"input_tokens": tokens_of(request)})
 
     def render_events(self, reply: EmulatedReply, request: EmulatedRequest) -> list[bytes]:
         usage = self._usage(reply, request)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from simulacra.messages import Usage
 from simulacra.rules import RuleTable, Wire
 from simulacra.testing.emulators.openai_chat_limits import PromptCache
-from simulacra.testing.emulators.replies import COUNTED, EmulatedReply, EmulatedRequest, pieces_of
+from simulacra.testing.emulators.replies import COUNTED, EmulatedReply, EmulatedRequest, pieces_of, tokens_of
 from simulacra.testing.emulators.server import RequestListener, Script, VendorEmulator
 
 _STATUSES = {
@@ -30,7 +30,6 @@ _STATUSES = {
 }
 _SIGNATURE = base64.b64encode(b"signed by the emulator").decode()
 _MODEL = re.compile(r"/models/([^:?]+):(\w+)")
-_CHARACTERS_PER_TOKEN = 4
 
 
 def gemini_stream(chunks: Iterable[Mapping[str, Any]]) -> list[bytes]:
@@ -89,7 +88,7 @@ class GeminiEmulator(VendorEmulator):
         if _method(request) != "countTokens":
             return None
 
-        return EmulatedReply(body={"totalTokens": -(-len(request.content) // _CHARACTERS_PER_TOKEN)})
+        return EmulatedReply(body={"totalTokens": tokens_of(request)})
 
     def render_events(self, reply: EmulatedReply, request: EmulatedRequest) -> list[bytes]:
         chunks = [self._chunk(request, [])]

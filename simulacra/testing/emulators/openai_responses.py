@@ -12,7 +12,7 @@ from simulacra.messages import Usage
 from simulacra.rules import RuleTable
 from simulacra.testing.emulators.openai_chat import CREATED, openai_error
 from simulacra.testing.emulators.openai_chat_limits import PromptCache, limit_headers
-from simulacra.testing.emulators.replies import COUNTED, EmulatedReply, EmulatedRequest, pieces_of
+from simulacra.testing.emulators.replies import COUNTED, EmulatedReply, EmulatedRequest, pieces_of, tokens_of
 from simulacra.testing.emulators.server import RequestListener, Script, VendorEmulator
 
 _SEALED = base64.b64encode(b"sealed by the emulator").decode()
@@ -50,7 +50,7 @@ class OpenAIResponsesEmulator(VendorEmulator):
 
     vendor = "openai_responses"
     prefix = "/v1"
-    endpoints = "/responses"
+    endpoints = "/responses|/responses/input_tokens"
 
     def __init__(
         self,
@@ -69,6 +69,13 @@ class OpenAIResponsesEmulator(VendorEmulator):
         seen = [*self.requests, *(refused for refused, _ in self.refused)]
 
         return limit_headers(len(seen), sum(len(one.content) for one in seen))
+
+    def side_reply(self, request: EmulatedRequest) -> EmulatedReply | None:
+        """A count of tokens: roughly, but the longer a request the more."""
+        if not request.path.partition("?")[0].endswith("/input_tokens"):
+            return None
+
+        return EmulatedReply(body={"object": "response.input_tokens", "input_tokens": tokens_of(request)})
 
     def render_events(self, reply: EmulatedReply, request: EmulatedRequest) -> list[bytes]:
         opened = self._response(reply, request, status="in_progress", output=[])

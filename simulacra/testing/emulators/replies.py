@@ -137,6 +137,11 @@ class EmulatedRequest:
         self._abandoned.set()
 
 
+def tokens_of(request: EmulatedRequest) -> int:
+    """About how many tokens a request has, at four characters each."""
+    return -(-len(request.content) // 4)
+
+
 def misdirected(request: EmulatedRequest, endpoints: str) -> EmulatedReply | None:
     """The vendor's answer to a request for something that it does not have; `None` for all others.
 

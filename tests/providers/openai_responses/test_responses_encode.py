@@ -29,7 +29,7 @@ from simulacra.messages import (
 from simulacra.provider import ModelRequest, OutputRequest, RequestOptions
 from simulacra.schema import ToolDefinition, ToolParameter
 from simulacra.testing import EmulatedCall, EmulatedReply, response_stream
-from simulacra.testing.driving import failure_of, reply_of, request, user
+from simulacra.testing.driving import failure_of, reply_of, user
 from simulacra.tools import tool
 
 pytestmark = pytest.mark.anyio
@@ -279,4 +279,3 @@ async def test_a_clone_shares_no_options(serve):
 
         assert provider.extra == {"service_tier": "flex"}
         assert provider.built_in_tools == [{"type": "web_search"}]
-        assert await provider.count_tokens(request(user("hi"))) is None

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from simulacra.errors import ConfigurationError
 from simulacra.provider import ModelProvider, ModelRequest, ProviderProfile
 from simulacra.streaming import StreamEvent
-from simulacra.wire import ClientPerLoop, close_response, default_timeout, read_chunks, read_whole
+from simulacra.wire import ClientPerLoop, close_response, default_timeout, read_chunks, read_count, read_whole
 from simulacra.wire.reading import Chunk
+from simulacra.wire.sdk_options import SDK_OPTIONS
 from simulacra_openai.errors import vendor_errors
 from simulacra_openai.provider import client_per_loop
 from simulacra_openai.responses.decode import ENDS, ResponsesDecoder
@@ -28,7 +29,23 @@ if TYPE_CHECKING:
 
     from simulacra.transformers import ContextTransformer
 
+PATH = "/responses"
 _READING = partial(vendor_errors, reading=True)
+_COUNTED = SDK_OPTIONS | {
+    "model",
+    "input",
+    "instructions",
+    "tools",
+    "tool_choice",
+    "parallel_tool_calls",
+    "reasoning",
+    "text",
+    "conversation",
+    "previous_response_id",
+    "personality",
+    "truncation",
+}
+"""What of a request the API's count of tokens takes."""
 
 
 class OpenAIResponsesProvider(ModelProvider):
@@ -106,10 +123,19 @@ class OpenAIResponsesProvider(ModelProvider):
 
         return params if timeout is None else {"timeout": timeout, **params}
 
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        asked = {key: value for key, value in (await self.prepare(request)).items() if key in _COUNTED}
+        response = await post(self._clients.current(), f"{PATH}/input_tokens", asked)
+
+        try:
+            return await read_count(response, "input_tokens", failures=_READING)
+        finally:
+            await close_response(response)
+
     async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamEvent, None]:
         observer = request.observer
         params = await observer.before_request(await self.prepare(request))
-        response = await post(self._clients.current(), "/responses", params)
+        response = await post(self._clients.current(), PATH, params)
         decoder = ResponsesDecoder(response.headers)
 
         try:
