@@ -8,6 +8,7 @@ from typing import Any
 from simulacra.rules import Path, Wire
 from simulacra.rules.reading import JsonMap, is_blank, map_of, text_of
 from simulacra_anthropic.field_rules import MAX_MARKS, lacks_thinking, marks_in
+from simulacra_anthropic.many_images import with_small_images
 from simulacra_anthropic.message_rules import PlacedBlock, blocks_in
 from simulacra_anthropic.repairs import THINKING
 
@@ -16,6 +17,9 @@ def mend_fields(wire: Wire) -> Wire:
     """The request with everything but its messages' words put right; the same object when there was nothing to do."""
     wire = _with_system(wire)
     blocks = list(blocks_in(wire))
+
+    if (fewer := with_small_images(wire, blocks)) is not wire:
+        wire, blocks = fewer, list(blocks_in(fewer))
 
     if not wire.get("tools"):
         wire = _with_called_tools(wire, blocks)

@@ -12,6 +12,7 @@ from typing import Any, TypeGuard
 
 from simulacra.rules import Found, Path, Rule, Wire
 from simulacra.rules.reading import JsonMap, is_blank, map_of, objects_in, text_of
+from simulacra_anthropic.many_images import DEMAND, large_of_many
 from simulacra_anthropic.message_rules import Mend, PlacedBlock, blocks_in, messages_of
 from simulacra_anthropic.repairs import THINKING
 
@@ -45,6 +46,13 @@ def _basics(mend: Mend) -> tuple[Rule, ...]:
             demand="max_tokens is a whole number that is not negative",
             fix="Give the provider max_tokens",
             find=lambda wire: [] if _is_count(wire.get("max_tokens")) else [Found(("max_tokens",))],
+        ),
+        Rule(
+            name="many-images-are-small",
+            demand=DEMAND,
+            fix="Texts take the place of large and old ones, until the request has few images or small ones",
+            find=large_of_many,
+            repair=mend,
         ),
         Rule(
             name="request-small-enough",

@@ -26,6 +26,7 @@ from simulacra.messages import (
 from simulacra.rules.reading import text_of
 from simulacra.wire import EncodedOnce, placeholder_text
 from simulacra_anthropic.blocks import BLOCK_FIELDS
+from simulacra_anthropic.many_images import check_images
 from simulacra_anthropic.media import media_block
 from simulacra_anthropic.repairs import FOREIGN, Turn, compact
 
@@ -72,6 +73,8 @@ def check_prompt(messages: Sequence[Message]) -> None:
     for block in messages[-1].content if messages and messages[-1].role == "user" else ():
         if isinstance(block, MediaContent) and isinstance(reason := media_block(block), str):
             raise ConfigurationError(f"the prompt's {block.kind} cannot be sent: {reason}")
+
+    check_images(messages[-1].content if messages else ())
 
 
 def container_of(messages: Sequence[Message], raw_kinds: frozenset[str]) -> str | None:

@@ -89,6 +89,22 @@ def media_fault(block: JsonMap) -> str:
             return f"it has no source of type {other!r}"
 
 
+def longest_side(block: JsonMap) -> int:
+    """Pixels of the longer side of an image in base64; 0 where that cannot be seen.
+
+    Args:
+        block: A block as the API takes it.
+    """
+    source = map_of(block.get("source"))
+
+    if source.get("type") != "base64":
+        return 0
+
+    is_jpeg = source.get("media_type") == "image/jpeg"
+
+    return max(image_size_of(_decoded(text_of(source.get("data")), _SHOWN_OF_JPEG if is_jpeg else _SHOWN)) or (0,))
+
+
 def placeholder_of(block: JsonMap, reason: str) -> JsonMap:
     """A text block that stands for a block of media that the API does not take."""
     kind: MediaKind = "image" if block.get("type") == "image" else "file"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 from typing import Any
 
@@ -58,6 +59,13 @@ def answering(schema: Any) -> dict[str, Any]:
     return said("hi", output_config={"format": {"type": "json_schema", "schema": schema}})
 
 
+def picture(side: int) -> dict[str, Any]:
+    head = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + side.to_bytes(4, "big") + (10).to_bytes(4, "big")
+    data = base64.b64encode(head).decode()
+
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
+
+
 BROKEN: dict[str, dict[str, Any]] = {
     "messages-given": said(),
     "roles-known": said("hi") | {"messages": [{"role": "system", "content": "Be kind."}]},
@@ -102,6 +110,7 @@ BROKEN: dict[str, dict[str, Any]] = {
     "thinking-leads-the-last-reply": used(
         "hi", [call()], [result()], thinking={"type": "enabled", "budget_tokens": 1024}, max_tokens=2048
     ),
+    "many-images-are-small": said([picture(2001)] * 21, "Nice.", "and?"),
     "cache-marks-few": said([text(str(number), cache_control=MARK) for number in range(5)]),
     "cache-marks-on-content": said("hi", [{**THOUGHT, "cache_control": MARK}, text("x")], "and?"),
     "cache-marks-are-ephemeral": said([text("hi", cache_control={"type": "forever"})]),
