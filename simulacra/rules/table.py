@@ -7,9 +7,9 @@ emulator that receives it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from simulacra.provider import ModelRequest
 
@@ -20,6 +20,19 @@ Path: TypeAlias = tuple[str | int, ...]
 
 MAX_ROUNDS = 8
 """How often the repairs of a table are gone through before it is given up that they come to rest."""
+
+
+@runtime_checkable
+class RememberingRepair(Protocol):
+    """A repair that remembers earlier requests, so that it looks only at what is new of the next one."""
+
+    def __call__(self, wire: Wire) -> Wire:
+        """As `Rule.repair`: what is remembered decides how long it takes, never what comes out."""
+        ...
+
+    def renewed(self) -> RememberingRepair:
+        """The same repair with nothing remembered yet."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +167,15 @@ class RuleTable:
                 break
 
         return Repaired(request=wire, receipt=tuple(receipt), left=self.check(wire))
+
+    def renewed(self) -> RuleTable:
+        """The same rules for another provider: repairs that remember earlier requests begin anew."""
+        renewed = {
+            mend: mend.renewed() if isinstance(mend, RememberingRepair) else mend for mend in self._rules_by_repair
+        }
+        rules = (rule if rule.repair is None else replace(rule, repair=renewed[rule.repair]) for rule in self.rules)
+
+        return replace(self, rules=tuple(rules))
 
     @cached_property
     def _rules_by_repair(self) -> dict[Callable[[Wire], Wire], list[Rule]]:

@@ -112,3 +112,29 @@ def test_lint_and_repair_take_a_history() -> None:
 def test_a_profile_without_rules_is_refused() -> None:
     with pytest.raises(ConfigurationError, match="no rules"):
         lint(_said("a"), ProviderProfile())
+
+
+class _Counting:
+    """A repair that remembers how often it was asked."""
+
+    def __init__(self):
+        self.asked = 0
+
+    def __call__(self, wire):
+        self.asked += 1
+
+        return wire
+
+    def renewed(self):
+        return _Counting()
+
+
+def test_a_renewed_table_has_the_same_rules_and_remembers_nothing():
+    remembering = Rule(name="a", demand="d", fix="f", find=_blank, repair=_Counting())
+    table = RuleTable(vendor="toy", draft=_draft, rules=(remembering, NO_TWINS, SHORT))
+    table.repair({"messages": []})
+    renewed = table.renewed()
+
+    assert [rule.name for rule in renewed.rules] == ["a", "no-twins", "short"]
+    assert renewed.rules[1:] == table.rules[1:]
+    assert (remembering.repair.asked, renewed.rules[0].repair.asked) == (1, 0)

@@ -11,6 +11,7 @@ from typing import Any
 
 from simulacra.errors import ConfigurationError
 from simulacra.provider import ModelRequest
+from simulacra.rules import RuleTable
 from simulacra.wire import check_extra as check_fields
 from simulacra_anthropic.caching import with_breakpoints
 from simulacra_anthropic.drafting import Settings, draft_request
@@ -52,15 +53,20 @@ _REFUSALS = replace(
 _OTHER_REFUSALS = replace(_REFUSALS, rules=tuple(rule for rule in _REFUSALS.rules if rule.name not in _ABOUT_MARKS))
 
 
-def encode_request(request: ModelRequest, settings: Settings) -> dict[str, Any]:
+def encode_request(request: ModelRequest, settings: Settings, table: RuleTable = RULES) -> dict[str, Any]:
     """The parameters of the request, SDK options included.
+
+    Args:
+        request: What to send.
+        settings: What the provider adds to it.
+        table: The rules by which it is put right: the provider's own, which know its earlier requests.
 
     Raises:
         ConfigurationError: An option, a tool or the prompt's media cannot be sent as it stands.
     """
     check_extra(request.options.extra)
     check_prompt(request.messages)
-    repaired = RULES.repair(draft_request(request, settings))
+    repaired = table.repair(draft_request(request, settings))
     marked = with_breakpoints(repaired, settings.caching)
     marks = list(marks_in(marked))
     params = with_few_marks(marked, marks)

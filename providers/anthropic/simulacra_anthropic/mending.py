@@ -45,9 +45,9 @@ class MessageMender:
 
         return wire if mended == turns else {**wire, "messages": mended}
 
-
-mend_messages = MessageMender()
-"""The one that all requests pass: what it remembers is worth the more the more it sees."""
+    def renewed(self) -> MessageMender:
+        """One that remembers nothing."""
+        return MessageMender()
 
 
 def mended_name(name: Any) -> str:

@@ -10,6 +10,7 @@ import copy
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, cast
 
@@ -100,7 +101,7 @@ class AnthropicProvider(ModelProvider):
         self.context_transformers = list(context_transformers or ())
         self.extra = copy.deepcopy(extra)
         self._write = GrowingJson("messages")
-        self.profile = ProviderProfile(media_types=MEDIA_TYPES, raw_kinds=frozenset({self.kind}), rules=RULES)
+        self.profile = ProviderProfile(media_types=MEDIA_TYPES, raw_kinds=frozenset({self.kind}), rules=RULES.renewed())
 
     @property
     def client(self) -> AsyncAnthropic:
@@ -110,6 +111,8 @@ class AnthropicProvider(ModelProvider):
     def clone(self) -> Self:
         twin = copy.copy(self)
         twin.context_transformers = list(self.context_transformers)
+        twin.profile = replace(self.profile, rules=self.profile.rules and self.profile.rules.renewed())
+        twin._write = GrowingJson("messages")  # noqa: SLF001 -- of the same class
 
         for name in ("thinking", "server_tools", "extra"):
             setattr(twin, name, copy.deepcopy(getattr(self, name)))
@@ -131,7 +134,7 @@ class AnthropicProvider(ModelProvider):
             raw_kinds=self.profile.raw_kinds,
             extra=merge_extra(self.extra, await self._request_options()),
         )
-        params = encode_request(request, settings)
+        params = encode_request(request, settings, self.profile.rules or RULES)
         timeout = default_timeout(self.client.timeout, anthropic.DEFAULT_TIMEOUT, request.options)
 
         return params if timeout is None else {"timeout": timeout, **params}

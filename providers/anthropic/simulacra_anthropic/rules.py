@@ -13,18 +13,21 @@ from simulacra_anthropic.call_rules import call_rules
 from simulacra_anthropic.drafting import Settings, draft_request
 from simulacra_anthropic.field_mending import mend_fields
 from simulacra_anthropic.field_rules import field_rules
-from simulacra_anthropic.mending import mend_messages
+from simulacra_anthropic.mending import MessageMender
 from simulacra_anthropic.message_rules import message_rules
 from simulacra_anthropic.schema_mending import mend_schemas
 from simulacra_anthropic.schema_rules import schema_rules
+
+_mend_messages = MessageMender()
 
 RULES = RuleTable(
     vendor="anthropic",
     draft=partial(draft_request, settings=Settings(model="any")),
     rules=(
-        *message_rules(mend_messages),
-        *call_rules(mend_messages),
+        *message_rules(_mend_messages),
+        *call_rules(_mend_messages),
         *field_rules(mend_fields),
         *schema_rules(mend_schemas),
     ),
 )
+"""Each provider has a copy of its own, `renewed`."""

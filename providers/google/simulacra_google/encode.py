@@ -12,6 +12,7 @@ from typing import Any
 from simulacra.errors import ConfigurationError
 from simulacra.messages import MediaContent, Message
 from simulacra.provider import ModelRequest
+from simulacra.rules import RuleTable
 from simulacra.wire import check_extra as check_fields
 from simulacra_google.drafting import Settings, draft_request, wire_fields
 from simulacra_google.media import media_part
@@ -25,15 +26,20 @@ _REFUSALS = replace(
 )
 
 
-def encode_request(request: ModelRequest, settings: Settings) -> dict[str, Any]:
+def encode_request(request: ModelRequest, settings: Settings, table: RuleTable = RULES) -> dict[str, Any]:
     """The parameters of the request, `model` and SDK options included.
+
+    Args:
+        request: What to send.
+        settings: What the provider adds to it.
+        table: The rules by which it is put right: the provider's own, which know its earlier requests.
 
     Raises:
         ConfigurationError: An option, a tool or the prompt's media cannot be sent as it stands.
     """
     check_extra(request.options.extra)
     _check_prompt(request.messages)
-    params = RULES.repair(draft_request(request, settings))
+    params = table.repair(draft_request(request, settings))
 
     for violation in _REFUSALS.check(params):
         raise ConfigurationError(f"google would refuse this request: {violation}")

@@ -67,9 +67,13 @@ class ContentMender:
 
         return wire if _is_same(whole, contents) or whole == contents else {**wire, "contents": list(whole)}
 
+    def renewed(self) -> ContentMender:
+        """One that remembers nothing."""
+        return ContentMender()
+
 
 mend_contents = ContentMender()
-"""The one that all requests pass: what it remembers is worth the more the more it sees."""
+"""Each provider has a copy of its own, `renewed`."""
 
 
 def _settled(contents: list[Any], *, signs: bool, leads: bool) -> list[JsonMap]:

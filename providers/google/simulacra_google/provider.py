@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -71,7 +72,7 @@ class GoogleProvider(ModelProvider):
         given = (GoogleToolCodeContextTransformer(),) if context_transformers is None else context_transformers
         self.context_transformers = list(given)
         self.extra = copy.deepcopy(extra)
-        self.profile = ProviderProfile(raw_kinds=frozenset({KIND}), rules=RULES)
+        self.profile = ProviderProfile(raw_kinds=frozenset({KIND}), rules=RULES.renewed())
         self._guard = LoopGuard(client)
 
     async def prepare(self, request: ModelRequest) -> dict[str, Any]:
@@ -83,7 +84,7 @@ class GoogleProvider(ModelProvider):
             extra=self.extra,
         )
 
-        return encode_request(request, settings)
+        return encode_request(request, settings, self.profile.rules or RULES)
 
     async def count_tokens(self, request: ModelRequest) -> int | None:
         params = await self.prepare(request)
@@ -125,6 +126,7 @@ class GoogleProvider(ModelProvider):
     def clone(self) -> Self:
         twin = copy.copy(self)
         twin.context_transformers = list(self.context_transformers)
+        twin.profile = replace(self.profile, rules=self.profile.rules and self.profile.rules.renewed())
         twin.thinking = copy.deepcopy(self.thinking)
         twin.built_in_tools = copy.deepcopy(self.built_in_tools)
         twin.extra = copy.deepcopy(self.extra)

@@ -11,11 +11,10 @@ from typing import Any
 from simulacra.errors import ConfigurationError
 from simulacra.messages import MediaContent, Message
 from simulacra.provider import ModelRequest, ProviderProfile
-from simulacra.rules import RuleTable
 from simulacra.wire import check_extra as check_fields
 from simulacra_openai.drafting import Settings, draft_request
 from simulacra_openai.media import media_part
-from simulacra_openai.rules import refusals_of, rules_for
+from simulacra_openai.rules import Refusals, rules_for
 
 _ENGINE_FIELDS = frozenset(
     {
@@ -34,23 +33,23 @@ _ENGINE_FIELDS = frozenset(
 )
 
 
-def encode_request(request: ModelRequest, settings: Settings, table: RuleTable | None = None) -> dict[str, Any]:
+def encode_request(request: ModelRequest, settings: Settings, refusals: Refusals | None = None) -> dict[str, Any]:
     """The parameters of the request, SDK options included.
 
     Args:
         request: What to send.
         settings: What the provider adds to it.
-        table: The rules it has to keep; those of the service when not given.
+        refusals: The rules it has to keep, and what is known to keep them; those of the service when not given.
 
     Raises:
         ConfigurationError: An option, a tool or the prompt's media cannot be sent as it stands.
     """
     check_extra(request.options.extra)
     _check_prompt(request.messages, settings)
-    rules = table or rules_for(settings.preset, _profile(settings))
-    params = rules.repair(draft_request(request, settings))
+    refusals = refusals or Refusals(rules_for(settings.preset, _profile(settings)))
+    params = refusals.table.repair(draft_request(request, settings))
 
-    refusals_of(rules).check(params, request.tools)
+    refusals.check(params, request.tools)
 
     return params
 

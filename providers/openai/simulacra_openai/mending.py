@@ -30,6 +30,7 @@ class MessageMender:
     """
 
     def __init__(self, preset: Preset, media_types: frozenset[str] | None) -> None:
+        self._preset = preset
         self._is_closed = preset.is_closed
         self._takes_null = preset.takes_null
         self._media_types = media_types
@@ -47,6 +48,10 @@ class MessageMender:
         mended = _joined(tools_without_media(paired(kept)))
 
         return wire if mended == messages else {**wire, "messages": mended}
+
+    def renewed(self) -> MessageMender:
+        """One that remembers nothing."""
+        return MessageMender(self._preset, self._media_types)
 
     def _are_tidy(self, messages: list[Any]) -> bool:  # noqa: C901 -- the one look that every message gets each time
         """Whether nothing has to be done; it may be too strict, never too lax."""

@@ -23,7 +23,7 @@ from simulacra_openai.drafting import Settings
 from simulacra_openai.encode import check_extra, encode_request
 from simulacra_openai.errors import vendor_errors
 from simulacra_openai.presets import OPENAI, Preset
-from simulacra_openai.rules import rules_for
+from simulacra_openai.rules import Refusals, rules_for
 from simulacra_openai.transport import post
 
 if TYPE_CHECKING:
@@ -90,10 +90,10 @@ class OpenAIProvider(ModelProvider):
     @profile.setter
     def profile(self, profile: ProviderProfile) -> None:
         if profile.rules is None or profile.rules is self._profile.rules:
-            rules = rules_for(self.preset, profile)
-            profile = replace(profile, rules=rules)
+            profile = replace(profile, rules=rules_for(self.preset, profile).renewed())
 
         self._profile = profile
+        self._refusals = None if profile.rules is None else Refusals(profile.rules)
 
     @property
     def client(self) -> AsyncOpenAI:
@@ -104,13 +104,14 @@ class OpenAIProvider(ModelProvider):
         twin = copy.copy(self)
         twin.context_transformers = list(self.context_transformers)
         twin.extra = copy.deepcopy(self.extra)
+        twin.profile = replace(self.profile, rules=self.profile.rules and self.profile.rules.renewed())
 
         return twin
 
     async def prepare(self, request: ModelRequest) -> dict[str, Any]:
         import openai  # noqa: PLC0415 -- the SDK is imported on first use
 
-        params = encode_request(request, self._settings(), self.profile.rules)
+        params = encode_request(request, self._settings(), self._refusals)
         timeout = default_timeout(self.client.timeout, openai.DEFAULT_TIMEOUT, request.options)
 
         return params if timeout is None else {"timeout": timeout, **params}

@@ -99,20 +99,3 @@ class Refusals:
 
         if "response_format" not in fields:
             self._good = [*self._good[-_MOST_REMEMBERED:], fields]
-
-
-_MOST_TABLES = 64
-_REFUSALS: dict[int, Refusals] = {}
-
-
-def refusals_of(table: RuleTable) -> Refusals:
-    """What only the user can put right by these rules; made once for each table."""
-    known = _REFUSALS.get(id(table))
-
-    if known is None or known.table is not table:
-        if len(_REFUSALS) >= _MOST_TABLES:
-            _REFUSALS.clear()
-
-        known = _REFUSALS[id(table)] = Refusals(table)
-
-    return known

@@ -33,7 +33,8 @@ def test_a_word_makes_a_provider_with_the_environments_key(monkeypatch, name):
 
     assert type(provider) is GoogleProvider
     assert (provider.kind, provider.model, provider.max_tokens) == ("google", "gemini-2.5-pro", 7)
-    assert provider.profile.rules is plugin.rules is RULES
+    assert plugin.rules is RULES
+    assert [rule.name for rule in provider.profile.rules.rules] == [rule.name for rule in RULES.rules]
     assert not provider.client.vertexai
 
 
