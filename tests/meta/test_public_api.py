@@ -12,6 +12,7 @@ import inspect
 import os
 import pkgutil
 import re
+import types
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,9 @@ def describe(full, value):
         bases = ", ".join(base.__name__ for base in value.__bases__ if base is not object)
 
         return [f"class {full}{signature(value)}" + (f" <- {bases}" if bases else ""), *members(full, value)]
+
+    if isinstance(value, types.GenericAlias):
+        return [f"{full} = {value}"]
 
     return [f"{full}{signature(value)}"] if callable(value) else [f"{full}: {type(value).__name__}"]
 
