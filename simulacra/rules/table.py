@@ -7,9 +7,9 @@ emulator that receives it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias
 
 from simulacra.provider import ModelRequest
 
@@ -22,7 +22,6 @@ MAX_ROUNDS = 8
 """How often the repairs of a table are gone through before it is given up that they come to rest."""
 
 
-@runtime_checkable
 class RememberingRepair(Protocol):
     """A repair that remembers earlier requests, so that it looks only at what is new of the next one."""
 
@@ -70,6 +69,18 @@ class Rule:
     repair: Callable[[Wire], Wire] | None = None
     status: int = 400
     code: str | None = None
+
+    def repaired_by(self, repair: Callable[[Wire], Wire]) -> Rule:
+        """This rule with another repair; made by hand, since each new provider makes dozens."""
+        return Rule(
+            name=self.name,
+            demand=self.demand,
+            fix=self.fix,
+            find=self.find,
+            repair=repair,
+            status=self.status,
+            code=self.code,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,12 +181,10 @@ class RuleTable:
 
     def renewed(self) -> RuleTable:
         """The same rules for another provider: repairs that remember earlier requests begin anew."""
-        renewed = {
-            mend: mend.renewed() if isinstance(mend, RememberingRepair) else mend for mend in self._rules_by_repair
-        }
-        rules = (rule if rule.repair is None else replace(rule, repair=renewed[rule.repair]) for rule in self.rules)
+        renewed = {mend: mend.renewed() for mend in self._repairs if hasattr(mend, "renewed")}
+        rules = (rule.repaired_by(renewed[rule.repair]) if rule.repair in renewed else rule for rule in self.rules)
 
-        return replace(self, rules=tuple(rules))
+        return RuleTable(vendor=self.vendor, draft=self.draft, rules=tuple(rules))
 
     @cached_property
     def _rules_by_repair(self) -> dict[Callable[[Wire], Wire], list[Rule]]:
