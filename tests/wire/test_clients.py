@@ -126,3 +126,19 @@ def test_an_ended_loop_is_let_go_of_while_the_provider_lives(vendor):
 
         gc.collect()
         assert [loop() for loop in loops] == [None, None, None]
+
+
+def test_a_provider_that_is_dropped_as_the_loop_ends_leaves_nothing_open(vendor, anyio_backend):
+    with EMULATORS[vendor]([EmulatedReply(text="a")] * 20) as emulator:
+
+        async def ask():
+            provider = resolve(f"{vendor}:m", api_key="k", base_url=emulator.base_url)
+            await asks_twice(provider, emulator)()
+            del provider
+            gc.collect()  # and nothing runs between this and the end
+
+        for _ in range(10):
+            anyio.run(ask, backend=anyio_backend)
+            gc.collect()
+
+        anyio.run(emulator.disconnected)
