@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
@@ -12,7 +13,7 @@ from anyio.lowlevel import current_token
 
 from simulacra.errors import ConfigurationError
 from simulacra.wire.loop_end import at_loop_end
-from simulacra.wire.per_loop import SendsPerLoop
+from simulacra.wire.per_loop import SendsPerLoop, close_all, transports_of
 
 C = TypeVar("C")
 
@@ -96,14 +97,7 @@ def _close_with_loop(http: Any) -> None:
 
     The client itself stays open: its user may go on with it on another loop.
     """
-    transports = (http._transport, *http._mounts.values())  # noqa: SLF001 -- closing the client is the only other way
-
-    async def close() -> None:
-        for transport in transports:
-            if transport is not None:
-                await transport.aclose()
-
-    at_loop_end(http, close)
+    at_loop_end(http, partial(close_all, transports_of(http)))
 
 
 def _is_made_by_sdk(client: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -64,9 +64,27 @@ class SendsPerLoop:
 
 
 async def _close(clients: dict[Any, Any]) -> None:
-    while clients:  # and let go of them: they refer to the loop, which would stay as long as its entry
-        _, client = clients.popitem()
-        await client.aclose()
+    """Close clients, and let go of them: they refer to the loop, which would stay as long as its entry.
+
+    One whose closing was cancelled is closed when this is called again: a client would say that it is closed already.
+    """
+    for client in tuple(clients.values()):
+        await close_all(transports_of(client))
+
+    clients.clear()
+
+
+def transports_of(http: Any) -> tuple[Any, ...]:
+    """What an HTTP client of the SDKs sends through."""
+    sending = (http._transport, *http._mounts.values())  # noqa: SLF001 -- closing the client is the only other way
+
+    return tuple(transport for transport in sending if transport is not None)
+
+
+async def close_all(transports: Iterable[Any]) -> None:
+    """Close each of them; closing again what is closed does nothing."""
+    for transport in transports:
+        await transport.aclose()
 
 
 def is_trio(loop: object) -> bool:

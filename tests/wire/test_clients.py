@@ -16,6 +16,7 @@ from simulacra_openai import OpenAIProvider
 from simulacra import Conversation
 from simulacra.registry import resolve
 from simulacra.testing import AnthropicEmulator, EmulatedReply, GeminiEmulator, OpenAIEmulator
+from simulacra.wire import loop_end
 
 EMULATORS = {"anthropic": AnthropicEmulator, "google": GeminiEmulator, "openai": OpenAIEmulator}
 
@@ -141,4 +142,26 @@ def test_a_provider_that_is_dropped_as_the_loop_ends_leaves_nothing_open(vendor,
             anyio.run(ask, backend=anyio_backend)
             gc.collect()
 
+        anyio.run(emulator.disconnected)
+
+
+def test_what_was_cancelled_while_it_closed_is_closed_when_the_loop_ends(vendor):
+    """As when a provider is dropped just before: the loop cancels the task that closes its connections."""
+    with EMULATORS[vendor]([EmulatedReply(text="a")] * 2) as emulator:
+
+        async def ask():
+            provider = resolve(f"{vendor}:m", api_key="k", base_url=emulator.base_url)
+            await asks_twice(provider, emulator)()
+            end = loop_end._ends[asyncio.get_running_loop()]
+            [number] = end._closers
+            end._start(number)
+            [task] = end._tasks
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            assert task.cancelled()
+            assert number in end._closers
+
+        asyncio.run(ask())
+        gc.collect()
         anyio.run(emulator.disconnected)
