@@ -145,7 +145,8 @@ def test_a_provider_that_is_dropped_as_the_loop_ends_leaves_nothing_open(vendor,
         anyio.run(emulator.disconnected)
 
 
-def test_what_was_cancelled_while_it_closed_is_closed_when_the_loop_ends(vendor):
+@pytest.mark.parametrize("steps", [0, 1, 2])
+def test_what_was_cancelled_while_it_closed_is_closed_when_the_loop_ends(vendor, steps):
     """As when a provider is dropped just before: the loop cancels the task that closes its connections."""
     with EMULATORS[vendor]([EmulatedReply(text="a")] * 2) as emulator:
 
@@ -156,11 +157,13 @@ def test_what_was_cancelled_while_it_closed_is_closed_when_the_loop_ends(vendor)
             [number] = end._closers
             end._start(number)
             [task] = end._tasks
-            await asyncio.sleep(0)
+
+            for _ in range(steps):
+                await asyncio.sleep(0)
+
             task.cancel()
             await asyncio.wait([task])
-            assert task.cancelled()
-            assert number in end._closers
+            assert number in end._closers or not task.cancelled()
 
         asyncio.run(ask())
         gc.collect()
