@@ -194,7 +194,7 @@ def _raw(block: RawContent, own: frozenset[str]) -> dict[str, Any] | None:
     kind = value.get("type")
 
     if not isinstance(kind, str):
-        return None
+        return None if value else {"type": FOREIGN, "block": "a part that cannot be read"}
 
     if isinstance(value.get(_NAMED_BY.get(kind, "type")), str):
         return value
