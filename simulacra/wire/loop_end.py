@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import logging
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import suppress
 from typing import Any, TypeAlias
@@ -51,7 +52,7 @@ def at_loop_end(owner: object, close: Close) -> None:
     finalize(owner, _call, release, end.add(close)).atexit = False
 
 
-class _End:
+class _End(ABC):
     """What is to be closed when one loop ends."""
 
     def __init__(self) -> None:
@@ -64,9 +65,9 @@ class _End:
 
         return number
 
+    @abstractmethod
     def release(self, number: int) -> None:
         """Close one of them before: its owner is gone. Called from any thread."""
-        raise NotImplementedError
 
     async def _close(self, number: int) -> None:
         """It stays known until it is closed, lest a loop that ends meanwhile forgets it."""
